@@ -1,1 +1,10 @@
+//! Segue: a headless audio player. ARCHITECTURE.md is the map.
 
+pub mod control;
+pub mod decode;
+pub mod output;
+pub mod player;
+pub mod plugin;
+pub mod stream;
+pub mod system;
+pub mod track;

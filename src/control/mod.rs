@@ -1,0 +1,1 @@
+//! [1] What the outside may ask and see.

@@ -1,0 +1,1 @@
+//! [6] PCM to sound.

@@ -1,0 +1,1 @@
+//! [2] The only part that decides; no I/O.

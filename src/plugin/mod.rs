@@ -1,0 +1,1 @@
+//! [3] Id to URL and metadata.

@@ -1,0 +1,1 @@
+//! [4] URL to bytes.

@@ -1,0 +1,9 @@
+//! What all parts agree on about a track: its name, what is known about it, and where its bytes are.
+
+mod info;
+mod resolved;
+mod uri;
+
+pub use info::{EntryId, TrackInfo};
+pub use resolved::{Expiry, Reach, Resolve, ResolveError, ResolveErrorKind, ResolvedStream, Resolving};
+pub use uri::{Kind, PluginId, PluginIdError, TrackRef, TrackUri, UriError};
