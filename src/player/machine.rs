@@ -1,0 +1,392 @@
+//! What is played now, what comes next, and how one becomes the other.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use super::effect::{Effect, Ticket};
+use super::events::{Failure, OpenedTrack};
+use super::preload;
+use super::queue::Queue;
+use crate::control::{LastError, Notice, Reason, Repeat};
+use crate::track::{EntryId, TrackUri};
+
+/// So many different tracks in a row may fail without a sound; then playback stops instead of racing on.
+pub(super) const FAILURES_IN_A_ROW: usize = 3;
+
+/// So long a lost sound card is waited for with the wish to play on.
+pub(super) const DEVICE_PATIENCE: Duration = Duration::from_secs(600);
+
+/// What the person wants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Intent {
+    /// Nothing.
+    #[default]
+    Stopped,
+    /// To go on later from here.
+    Paused,
+    /// To hear music.
+    Playing,
+}
+
+/// The moment at which something happens, as read by the caller.
+#[derive(Clone, Copy, Debug)]
+pub struct Now {
+    /// Monotonic.
+    pub at: Instant,
+    /// Where the ear is, if sound of [`Machine::valid_from`] or later of the current entry has been heard.
+    pub heard: Option<Duration>,
+}
+
+/// What an earlier run of the daemon left.
+#[derive(Clone, Debug, Default)]
+pub struct Restored {
+    /// The queue.
+    pub queue: Queue,
+    /// The entry that was heard last.
+    pub current: Option<EntryId>,
+    /// And where in it.
+    pub position: Duration,
+    /// What the person wanted.
+    pub intent: Intent,
+    /// Mode.
+    pub repeat: Repeat,
+    /// Linear, 0 to 1; `None` is full.
+    pub volume: Option<f64>,
+    /// Silenced.
+    pub mute: bool,
+}
+
+/// How far the current entry has come on its way to the ear.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Slot {
+    /// Nothing is open.
+    Empty,
+    /// Being resolved and opened, to begin at `start`.
+    Opening { ticket: Ticket, start: Duration },
+    /// Being decoded.
+    Feeding { ticket: Ticket },
+    /// Decoded to its end, still being heard.
+    Fed { ticket: Ticket },
+}
+
+/// How far the next entry has come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum NextSlot {
+    /// Not thought of yet, or there is none.
+    Empty,
+    /// Being resolved and opened.
+    Opening { ticket: Ticket, entry: EntryId },
+    /// Open; will be decoded as soon as the current one is at its end.
+    Ready { ticket: Ticket, entry: EntryId },
+    /// Being decoded behind the current one, which is still heard. `fed`: also to its end.
+    Taken { ticket: Ticket, entry: EntryId, fed: bool },
+}
+
+impl Slot {
+    pub(super) fn ticket(self) -> Option<Ticket> {
+        match self {
+            Slot::Empty => None,
+            Slot::Opening { ticket, .. } | Slot::Feeding { ticket } | Slot::Fed { ticket } => Some(ticket),
+        }
+    }
+}
+
+impl NextSlot {
+    pub(super) fn ticket_and_entry(self) -> Option<(Ticket, EntryId)> {
+        match self {
+            NextSlot::Empty => None,
+            NextSlot::Opening { ticket, entry }
+            | NextSlot::Ready { ticket, entry }
+            | NextSlot::Taken { ticket, entry, .. } => Some((ticket, entry)),
+        }
+    }
+}
+
+/// The player's mind. See the module for what it does and does not do.
+#[derive(Debug)]
+pub struct Machine {
+    pub(super) queue: Queue,
+    pub(super) folders: Vec<PathBuf>,
+    pub(super) repeat: Repeat,
+    pub(super) volume: f64,
+    pub(super) mute: bool,
+
+    pub(super) intent: Intent,
+    pub(super) reason: Reason,
+    pub(super) current: Option<EntryId>,
+    /// Where the current entry begins or was sought to; holds until sound of it is heard.
+    pub(super) anchor: Duration,
+    pub(super) slot: Slot,
+    pub(super) next: NextSlot,
+    pub(super) opened: BTreeMap<Ticket, OpenedTrack>,
+    /// Tickets whose bytes are all here.
+    pub(super) fetched: Vec<Ticket>,
+    /// Entries that failed for good while they were next; passed over until the current entry changes.
+    pub(super) passed_over: Vec<EntryId>,
+    /// The next entry, if it could not be opened but may be later: tried again when its turn has come.
+    pub(super) postponed: Option<EntryId>,
+    pub(super) failures: usize,
+
+    last_ticket: u64,
+    pub(super) generation: u64,
+    pub(super) valid_from: u64,
+    pub(super) sounding: bool,
+    pub(super) ending: bool,
+    pub(super) announced: bool,
+    pub(super) device_gone_since: Option<Instant>,
+    pub(super) last_error: Option<LastError>,
+}
+
+impl Machine {
+    /// A player with what an earlier run left. `file:` URIs are allowed below `folders`.
+    pub fn new(restored: Restored, folders: Vec<PathBuf>) -> Machine {
+        let current = restored.current.filter(|id| restored.queue.get(*id).is_some());
+        let anchor = if current.is_some() { restored.position } else { Duration::ZERO };
+        let current = current.or(restored.queue.first());
+        Machine {
+            intent: if current.is_some() { restored.intent } else { Intent::Stopped },
+            queue: restored.queue,
+            folders,
+            repeat: restored.repeat,
+            volume: restored.volume.unwrap_or(1.0).clamp(0.0, 1.0),
+            mute: restored.mute,
+            reason: Reason::None,
+            current,
+            anchor,
+            slot: Slot::Empty,
+            next: NextSlot::Empty,
+            opened: BTreeMap::new(),
+            fetched: Vec::new(),
+            passed_over: Vec::new(),
+            postponed: None,
+            failures: 0,
+            last_ticket: 0,
+            generation: 0,
+            valid_from: 0,
+            sounding: false,
+            ending: false,
+            announced: false,
+            device_gone_since: None,
+            last_error: None,
+        }
+    }
+
+    /// What to do right after the start: sets the volume, and plays on where that is wanted.
+    pub fn start(&mut self) -> Vec<Effect> {
+        let mut effects = vec![Effect::SetVolume(self.volume), Effect::SetMute(self.mute)];
+        if let (Intent::Playing, Some(entry)) = (self.intent, self.current) {
+            self.begin(entry, self.anchor, &mut effects);
+        }
+        effects
+    }
+
+    /// The queue.
+    pub fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    /// What the person wants.
+    pub fn intent(&self) -> Intent {
+        self.intent
+    }
+
+    /// The entry that is heard.
+    pub fn current(&self) -> Option<EntryId> {
+        self.current
+    }
+
+    /// Sound of older generations says nothing about the current entry's position.
+    pub fn valid_from(&self) -> u64 {
+        self.valid_from
+    }
+
+    /// The opening that serves the current entry.
+    pub fn current_ticket(&self) -> Option<Ticket> {
+        self.slot.ticket()
+    }
+
+    /// Where the ear is, or will be when sound begins.
+    pub fn position(&self, now: Now) -> Duration {
+        now.heard.unwrap_or(self.anchor)
+    }
+
+    /// How long the current entry plays, as well as it is known.
+    pub fn duration(&self) -> Option<Duration> {
+        let opened = self.slot.ticket().and_then(|ticket| self.opened.get(&ticket));
+        let promised = || self.queue.get(self.current?)?.info.duration;
+        opened.and_then(|track| track.info.duration).or_else(promised)
+    }
+
+    pub(super) fn new_ticket(&mut self) -> Ticket {
+        self.last_ticket += 1;
+        Ticket(self.last_ticket)
+    }
+
+    /// Ends all that is heard, decoded or coming, and makes way for a new generation.
+    pub(super) fn cut(&mut self, effects: &mut Vec<Effect>) {
+        self.generation += 1;
+        self.valid_from = self.generation;
+        self.sounding = false;
+        self.ending = false;
+        effects.push(Effect::Cut { generation: self.generation });
+    }
+
+    pub(super) fn abandon(&mut self, ticket: Ticket, effects: &mut Vec<Effect>) {
+        self.opened.remove(&ticket);
+        self.fetched.retain(|fetched| *fetched != ticket);
+        effects.push(Effect::Abandon(ticket));
+    }
+
+    pub(super) fn abandon_current(&mut self, effects: &mut Vec<Effect>) {
+        if let Some(ticket) = self.slot.ticket() {
+            self.abandon(ticket, effects);
+        }
+        self.slot = Slot::Empty;
+    }
+
+    pub(super) fn abandon_next(&mut self, effects: &mut Vec<Effect>) {
+        if let Some((ticket, _)) = self.next.ticket_and_entry() {
+            self.abandon(ticket, effects);
+        }
+        self.next = NextSlot::Empty;
+    }
+
+    /// Plays this entry from `start`, now, with whatever of it is open already.
+    pub(super) fn begin(&mut self, entry: EntryId, start: Duration, effects: &mut Vec<Effect>) {
+        self.cut(effects);
+        self.abandon_current(effects);
+        let reusable = start.is_zero() && self.next.ticket_and_entry().is_some_and(|(_, next)| next == entry);
+        let prepared = std::mem::replace(&mut self.next, NextSlot::Empty);
+        if !reusable && let Some((ticket, _)) = prepared.ticket_and_entry() {
+            self.abandon(ticket, effects);
+        }
+        let generation = self.generation;
+        self.slot = match prepared {
+            NextSlot::Opening { ticket, .. } if reusable => Slot::Opening { ticket, start },
+            NextSlot::Ready { ticket, .. } if reusable => {
+                effects.push(Effect::Feed { ticket, generation });
+                Slot::Feeding { ticket }
+            }
+            NextSlot::Taken { ticket, .. } if reusable => {
+                effects.push(Effect::Seek { generation, position: Duration::ZERO });
+                Slot::Feeding { ticket }
+            }
+            _ => self.open(entry, start, effects),
+        };
+        if self.current != Some(entry) {
+            self.forget_failed_nexts();
+        }
+        self.current = Some(entry);
+        self.anchor = start;
+        self.announced = false;
+        self.reason = Reason::Opening;
+        effects.push(if self.intent == Intent::Playing { Effect::Resume } else { Effect::Pause });
+        effects.push(Effect::SaveState);
+    }
+
+    fn open(&mut self, entry: EntryId, start: Duration, effects: &mut Vec<Effect>) -> Slot {
+        let Some(uri) = self.queue.get(entry).map(|found| found.uri.clone()) else { return Slot::Empty };
+        let ticket = self.new_ticket();
+        self.fetch_info(entry, &uri, effects);
+        effects.push(Effect::Open { ticket, entry, uri, start });
+        Slot::Opening { ticket, start }
+    }
+
+    fn fetch_info(&self, entry: EntryId, uri: &TrackUri, effects: &mut Vec<Effect>) {
+        let unknown = self.queue.get(entry).is_some_and(|entry| entry.info.title.is_none());
+        if unknown && matches!(uri, TrackUri::Plugin(..)) {
+            effects.push(Effect::FetchInfo(entry, uri.clone()));
+        }
+    }
+
+    /// Stops, and stays at the current entry.
+    pub(super) fn halt(&mut self, reason: Reason, effects: &mut Vec<Effect>) {
+        self.cut(effects);
+        self.abandon_current(effects);
+        self.abandon_next(effects);
+        self.intent = Intent::Stopped;
+        self.reason = reason;
+        self.anchor = Duration::ZERO;
+        self.failures = 0;
+        self.forget_failed_nexts();
+        effects.push(Effect::SaveState);
+    }
+
+    pub(super) fn forget_failed_nexts(&mut self) {
+        self.passed_over.clear();
+        self.postponed = None;
+    }
+
+    pub(super) fn fail(&mut self, failure: Failure, effects: &mut Vec<Effect>) {
+        let error = LastError { code: failure.code.to_owned(), message: failure.message };
+        self.last_error = Some(error.clone());
+        effects.push(Effect::Notify(Notice::Error(error)));
+    }
+
+    pub(super) fn event(&self, kind: &'static str, text: String, effects: &mut Vec<Effect>) {
+        effects.push(Effect::Notify(Notice::Event { kind, entry: self.current, text }));
+    }
+
+    /// The entry that is to follow the current one, without those that are known to be unplayable.
+    fn wanted_next(&self) -> Option<EntryId> {
+        if self.failures >= FAILURES_IN_A_ROW {
+            return None;
+        }
+        let mut next = self.queue.successor(self.current?, self.repeat)?;
+        while self.passed_over.contains(&next) {
+            next = self.queue.following(next, self.repeat == Repeat::Queue)?;
+            if Some(next) == self.current {
+                return None;
+            }
+        }
+        Some(next)
+    }
+
+    /// Opens the next entry when it is time, takes back what is not next any more, and lets the music end
+    /// where nothing follows. Called after each change of anything that matters here.
+    pub(super) fn plan(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        let (fed, ticket) = match self.slot {
+            Slot::Feeding { ticket } => (false, ticket),
+            Slot::Fed { ticket } => (true, ticket),
+            Slot::Empty | Slot::Opening { .. } => return,
+        };
+        let wanted = self.wanted_next();
+        self.take_back_unless(wanted, effects);
+        if self.next != NextSlot::Empty {
+            return;
+        }
+        let fed = fed || matches!(self.slot, Slot::Fed { .. });
+        match wanted {
+            None if fed && !self.ending => {
+                self.ending = true;
+                effects.push(Effect::EndOfMusic { generation: self.generation });
+            }
+            None => {}
+            Some(entry) => {
+                let fetched = self.fetched.contains(&ticket);
+                let due = preload::is_due(fetched, self.position(now), self.duration());
+                if (fed || due && self.postponed != Some(entry))
+                    && let Slot::Opening { ticket, .. } = self.open(entry, Duration::ZERO, effects)
+                {
+                    self.next = NextSlot::Opening { ticket, entry };
+                    self.ending = false;
+                }
+            }
+        }
+    }
+
+    fn take_back_unless(&mut self, wanted: Option<EntryId>, effects: &mut Vec<Effect>) {
+        let Some((_, entry)) = self.next.ticket_and_entry() else { return };
+        if Some(entry) == wanted {
+            return;
+        }
+        if let (NextSlot::Taken { .. }, Some(ticket)) = (self.next, self.slot.ticket()) {
+            self.generation += 1;
+            effects.push(Effect::CutAfter { entry, generation: self.generation });
+            self.slot = Slot::Fed { ticket };
+        }
+        self.abandon_next(effects);
+    }
+}

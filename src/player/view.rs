@@ -1,0 +1,66 @@
+//! What the outside sees of the player.
+
+use std::sync::Arc;
+
+use super::machine::{Intent, Machine, Slot};
+use crate::control::{Can, Current, Output, QueueState, Reason, Repeat, State, Status};
+
+impl Machine {
+    /// The state as it is now; `output` comes from who knows the card.
+    pub fn state(&self, output: Output) -> State {
+        let status = self.status();
+        let waiting_for_device = self.intent == Intent::Playing && self.device_gone_since.is_some();
+        State {
+            status,
+            reason: if waiting_for_device { Reason::Device } else { self.reason },
+            current: self.visible_entry(),
+            volume: self.volume,
+            mute: self.mute,
+            queue: QueueState {
+                length: u32::try_from(self.queue.len()).unwrap_or(u32::MAX),
+                revision: self.queue.revision(),
+                repeat: self.repeat,
+            },
+            can: self.can(),
+            output: Output { codec: self.codec(), ..output },
+            last_error: self.last_error.clone(),
+        }
+    }
+
+    fn status(&self) -> Status {
+        match self.intent {
+            Intent::Stopped => Status::Stopped,
+            Intent::Paused => Status::Paused,
+            Intent::Playing if self.device_gone_since.is_some() => Status::Paused,
+            Intent::Playing if self.sounding => Status::Playing,
+            Intent::Playing => Status::Buffering,
+        }
+    }
+
+    fn visible_entry(&self) -> Option<Current> {
+        let entry = self.queue.get(self.current?)?;
+        let mut info = entry.info.clone();
+        if info.duration != self.duration() {
+            Arc::make_mut(&mut info).duration = self.duration();
+        }
+        Some(Current { entry: entry.id, uri: entry.uri.to_string(), info })
+    }
+
+    fn codec(&self) -> String {
+        let opened = self.slot.ticket().and_then(|ticket| self.opened.get(&ticket));
+        opened.map(|track| track.codec.clone()).unwrap_or_default()
+    }
+
+    fn can(&self) -> Can {
+        let wrap = self.repeat == Repeat::Queue;
+        let Some(current) = self.current else { return Can::default() };
+        let opened = self.slot.ticket().and_then(|ticket| self.opened.get(&ticket));
+        Can {
+            next: self.queue.following(current, wrap).is_some(),
+            previous: self.queue.preceding(current, wrap).is_some(),
+            play: true,
+            pause: true,
+            seek: self.slot != Slot::Empty && opened.is_some_and(|track| track.not_seekable.is_none()),
+        }
+    }
+}
