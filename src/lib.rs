@@ -1,5 +1,6 @@
 //! Segue: a headless audio player. ARCHITECTURE.md is the map.
 
+pub mod config;
 pub mod control;
 pub mod decode;
 pub mod output;

@@ -18,7 +18,7 @@ mod tests {
 
     #[test]
     fn the_next_track_is_opened_when_this_one_is_fetched_or_near_its_end() {
-        let minutes = |n| Duration::from_secs(60 * n);
+        let minutes = |n: u64| Duration::from_secs(60 * n);
         assert!(!is_due(false, minutes(1), Some(minutes(4))));
         assert!(is_due(true, minutes(1), Some(minutes(4))));
         assert!(is_due(false, minutes(4) - BEFORE_THE_END, Some(minutes(4))));

@@ -1,1 +1,7 @@
 //! What the operating system is asked for.
+
+mod files;
+mod places;
+
+pub use files::{boot_id, load_json, replace};
+pub use places::Places;

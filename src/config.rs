@@ -1,0 +1,338 @@
+//! `segue.toml` → a checked [`Config`]. `docs/configuration.md` is the reference for people.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::player::Intent;
+use crate::system::Places;
+
+/// The settings of the daemon, checked. Each has a default, so that an empty file is a good one.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Where control comes from.
+    pub dbus: Dbus,
+    /// Where sound goes to.
+    pub output: Output,
+    /// How tracks are fetched.
+    pub stream: Stream,
+    /// Which local files may be played.
+    pub files: Files,
+    /// Where plugins are and how they are confined.
+    pub plugins: Plugins,
+    /// What happens at the start.
+    pub player: Player,
+    /// What is logged.
+    pub log: Log,
+}
+
+/// `[dbus]`
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Dbus {
+    /// `system`, `session` or an address such as `unix:path=/run/my-bus`.
+    pub bus: String,
+}
+
+impl Default for Dbus {
+    fn default() -> Self {
+        Dbus { bus: "system".to_owned() }
+    }
+}
+
+/// `[output]`
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Output {
+    /// An ALSA device, `auto`, or several in order of preference.
+    pub device: Devices,
+    /// How much the card holds, in milliseconds.
+    pub buffer_ms: u64,
+    /// After so many seconds without sound the card is given back.
+    pub release_after_s: u64,
+}
+
+impl Default for Output {
+    fn default() -> Self {
+        Output { device: Devices(vec!["auto".to_owned()]), buffer_ms: 250, release_after_s: 10 }
+    }
+}
+
+/// One device or several in order of preference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Devices(pub Vec<String>);
+
+impl<'de> Deserialize<'de> for Devices {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "the name of an ALSA device, or a list of such names")]
+        enum OneOrMany {
+            One(String),
+            Many(Vec<String>),
+        }
+        Ok(Devices(match OneOrMany::deserialize(deserializer)? {
+            OneOrMany::One(device) => vec![device],
+            OneOrMany::Many(devices) => devices,
+        }))
+    }
+}
+
+/// `[stream]`
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Stream {
+    /// Memory for the bytes of all open tracks together.
+    pub buffer: Size,
+}
+
+impl Default for Stream {
+    fn default() -> Self {
+        Stream { buffer: Size(6 << 20) }
+    }
+}
+
+/// A size in bytes, written `6 MiB`, `512 KiB` or as a plain number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size(pub u64);
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "a size such as \"6 MiB\"")]
+        enum Written {
+            Bytes(u64),
+            Text(String),
+        }
+        match Written::deserialize(deserializer)? {
+            Written::Bytes(bytes) => Ok(Size(bytes)),
+            Written::Text(text) => parse_size(&text).ok_or_else(|| {
+                serde::de::Error::custom(format!("“{text}” is not a size; write for example \"6 MiB\""))
+            }),
+        }
+    }
+}
+
+fn parse_size(text: &str) -> Option<Size> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..digits].parse().ok()?;
+    let unit: u64 = match text[digits..].trim() {
+        "" | "B" => 1,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => return None,
+    };
+    number.checked_mul(unit).map(Size)
+}
+
+/// `[files]`
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Files {
+    /// `file:` URIs may be played below these folders. Absolute paths.
+    pub folders: Vec<PathBuf>,
+}
+
+/// `[plugins]`
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Plugins {
+    /// Folders that hold plugin packages; later ones win. Empty: the usual places.
+    pub folders: Vec<PathBuf>,
+    /// Refuse to run a plugin that cannot be confined on this machine.
+    pub require_sandbox: bool,
+}
+
+/// `[player]`
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Player {
+    /// What to do with a track that played when the machine went down: `play`, `pause` or `stop`.
+    pub resume: Resume,
+    /// While playing, the position is saved so often, in seconds; 0 turns it off.
+    pub save_position_s: u64,
+}
+
+impl Default for Player {
+    fn default() -> Self {
+        Player { resume: Resume::Pause, save_position_s: 60 }
+    }
+}
+
+/// What to do at a start with what played before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Resume {
+    /// Play on.
+    Play,
+    /// Be paused at the same place.
+    Pause,
+    /// Be stopped.
+    Stop,
+}
+
+impl Resume {
+    /// What to want at a start, given what was wanted before. When the daemon alone was started again (a
+    /// crash, an upgrade) what was wanted before still holds; after a boot of the machine this setting decides.
+    pub fn intent(self, before: Intent, same_boot: bool) -> Intent {
+        match (before, self) {
+            (before, _) if same_boot => before,
+            (Intent::Playing, Resume::Play) => Intent::Playing,
+            (Intent::Playing | Intent::Paused, Resume::Stop) => Intent::Stopped,
+            (Intent::Playing | Intent::Paused, _) => Intent::Paused,
+            (Intent::Stopped, _) => Intent::Stopped,
+        }
+    }
+}
+
+/// `[log]`
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Log {
+    /// `error`, `warn`, `info`, `debug` or `trace`; filters such as `info,segue::stream=debug` work too.
+    pub level: String,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Log { level: "info".to_owned() }
+    }
+}
+
+/// A configuration that cannot be used, with file, line and column.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read the configuration {}: {source}", path.display())]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// What is written there is wrong.
+    #[error("{}:{line}:{column}: {message}", path.display())]
+    Wrong {
+        /// Which file.
+        path: PathBuf,
+        /// From 1.
+        line: usize,
+        /// From 1, in characters.
+        column: usize,
+        /// What is wrong and what would be right.
+        message: String,
+    },
+}
+
+impl Config {
+    /// Reads a file. Without a path, the usual place is read, and its absence means the defaults.
+    pub fn load(path: Option<&Path>, places: &Places) -> Result<Config, ConfigError> {
+        let usual = places.config.join("segue.toml");
+        let file = path.unwrap_or(&usual);
+        match std::fs::read_to_string(file) {
+            Ok(text) => Config::parse(&text, file),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && path.is_none() => {
+                Ok(Config::default())
+            }
+            Err(source) => Err(ConfigError::Unreadable { path: file.to_owned(), source }),
+        }
+    }
+
+    /// Reads the text of a configuration; `path` is for messages.
+    pub fn parse(text: &str, path: &Path) -> Result<Config, ConfigError> {
+        let wrong_at = |at: usize, message: String| {
+            let before = &text[..at.min(text.len())];
+            let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+            ConfigError::Wrong {
+                path: path.to_owned(),
+                line: before.matches('\n').count() + 1,
+                column: before[line_start..].chars().count() + 1,
+                message,
+            }
+        };
+        let config: Config = toml::from_str(text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            wrong_at(at, error.message().to_owned())
+        })?;
+        match config.complaint() {
+            None => Ok(config),
+            Some((key, message)) => Err(wrong_at(text.find(key).unwrap_or(0), format!("{key}: {message}"))),
+        }
+    }
+
+    /// What the types do not say: the first key whose value makes no sense.
+    fn complaint(&self) -> Option<(&'static str, String)> {
+        if self.output.device.0.is_empty() || self.output.device.0.iter().any(|name| name.trim().is_empty()) {
+            return Some(("device", "name a device, for example \"auto\" or \"hw:CARD=DAC\"".to_owned()));
+        }
+        if !(50..=2_000).contains(&self.output.buffer_ms) {
+            return Some(("buffer_ms", "between 50 and 2000 milliseconds".to_owned()));
+        }
+        if self.stream.buffer.0 < 2 << 20 {
+            return Some(("buffer", "at least \"2 MiB\", or there is nothing to fall back on".to_owned()));
+        }
+        if self.dbus.bus.trim().is_empty() {
+            return Some(("bus", "\"system\", \"session\" or the address of a bus".to_owned()));
+        }
+        let relative = |folders: &[PathBuf]| folders.iter().find(|folder| !folder.is_absolute()).cloned();
+        let folder = relative(&self.files.folders).or_else(|| relative(&self.plugins.folders))?;
+        Some(("folders", format!("{} is not an absolute path", folder.display())))
+    }
+
+    /// How much the card holds.
+    pub fn card_buffer(&self) -> Duration {
+        Duration::from_millis(self.output.buffer_ms)
+    }
+
+    /// After so long without sound the card is given back.
+    pub fn release_after(&self) -> Duration {
+        Duration::from_secs(self.output.release_after_s)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrong(text: &str) -> String {
+        Config::parse(text, Path::new("segue.toml")).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_empty_file_is_a_good_one() {
+        assert_eq!(Config::parse("", Path::new("x")).unwrap(), Config::default());
+    }
+
+    #[test]
+    fn a_mistake_is_shown_with_line_and_column() {
+        assert!(wrong("[output]\ndevise = \"auto\"\n").starts_with("segue.toml:2:1: unknown field `devise`"));
+        assert!(wrong("[output]\nbuffer_ms = \"long\"\n").starts_with("segue.toml:2:13: "));
+        assert!(wrong("[stream]\nbuffer = \"6 Mb\"\n").contains("2:10: “6 Mb” is not a size"));
+        assert!(wrong("[stream]\n\n  buffer = 5\n").starts_with("segue.toml:3:3: buffer: at least"));
+        assert!(wrong("[files]\nfolders = [\"music\"]\n").contains("music is not an absolute path"));
+        assert!(wrong("[dbus\n").starts_with("segue.toml:1:"));
+        assert!(wrong("[log]\nlevel = 3").starts_with("segue.toml:2:9: "));
+    }
+
+    #[test]
+    fn sizes_and_devices_are_read_as_people_write_them() {
+        let text = "[stream]\nbuffer = \"8 MiB\"\n[output]\ndevice = [\"hw:CARD=DAC\", \"auto\"]\n";
+        let config = Config::parse(text, Path::new("x")).unwrap();
+        assert_eq!(config.stream.buffer, Size(8 << 20));
+        assert_eq!(config.output.device.0, ["hw:CARD=DAC", "auto"]);
+    }
+
+    #[test]
+    fn after_a_crash_it_plays_on_and_after_a_boot_it_waits() {
+        let (playing, paused, stopped) = (Intent::Playing, Intent::Paused, Intent::Stopped);
+        assert_eq!(Resume::Pause.intent(playing, true), playing);
+        assert_eq!(Resume::Pause.intent(playing, false), paused);
+        assert_eq!(Resume::Play.intent(playing, false), playing);
+        assert_eq!(Resume::Play.intent(paused, false), paused);
+        assert_eq!(Resume::Stop.intent(playing, false), stopped);
+        assert_eq!(Resume::Stop.intent(paused, true), paused);
+        assert_eq!(Resume::Play.intent(stopped, true), stopped);
+    }
+}
