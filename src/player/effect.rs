@@ -40,8 +40,11 @@ pub enum Effect {
         /// Of which sound.
         generation: u64,
     },
-    /// Go on decoding at another position of the same track.
+    /// Go on decoding at another position of this track, which is being decoded. Answered by `Lost` where the
+    /// decoder has left it already.
     Seek {
+        /// The track.
+        ticket: Ticket,
         /// Marks the sound from there.
         generation: u64,
         /// Where to.

@@ -38,10 +38,19 @@ pub enum Event {
     Opened(Ticket, OpenedTrack),
     /// An opening failed.
     OpenFailed(Ticket, Failure),
-    /// The decoder went on with the next track without a break.
-    TookNext(Ticket),
+    /// The decoder is at the end of `from` and went on with the next track without a break.
+    TookNext {
+        /// The track before.
+        from: Ticket,
+        /// The track that is decoded now.
+        ticket: Ticket,
+        /// Its entry.
+        entry: EntryId,
+    },
     /// The decoder is at the end of this track and has nothing to go on with.
     FedToEnd(Ticket),
+    /// The decoder was asked to go on with a track that it has left.
+    Lost(Ticket),
     /// The decoder had to give this track up; what it made is still heard.
     DecodeFailed(Ticket, Failure),
     /// All bytes of this track are here.
@@ -84,7 +93,8 @@ impl Machine {
         match event {
             Event::Opened(ticket, track) => self.opened(ticket, track, &mut effects),
             Event::OpenFailed(ticket, failure) => self.open_failed(ticket, failure, &mut effects),
-            Event::TookNext(ticket) => self.took_next(ticket),
+            Event::TookNext { from, ticket, entry } => self.took_next(from, ticket, entry, &mut effects),
+            Event::Lost(ticket) => self.lost(ticket, &mut effects),
             Event::FedToEnd(ticket) => {
                 self.fed_to_end(ticket);
             }
@@ -176,14 +186,27 @@ impl Machine {
         }
     }
 
-    fn took_next(&mut self, ticket: Ticket) {
-        if let NextSlot::Ready { ticket: ready, entry } = self.next
-            && ready == ticket
-        {
+    fn took_next(&mut self, from: Ticket, ticket: Ticket, entry: EntryId, effects: &mut Vec<Effect>) {
+        if self.slot.ticket() != Some(from) {
+            return;
+        }
+        self.slot = Slot::Fed { ticket: from };
+        if self.next == (NextSlot::Ready { ticket, entry }) {
             self.next = NextSlot::Taken { ticket, entry, fed: false };
-            if let Slot::Feeding { ticket } = self.slot {
-                self.slot = Slot::Fed { ticket };
-            }
+        } else {
+            // It was not to be next any more, and the decoder was a moment faster.
+            self.generation += 1;
+            effects.push(Effect::CutAfter { entry, generation: self.generation });
+        }
+    }
+
+    fn lost(&mut self, ticket: Ticket, effects: &mut Vec<Effect>) {
+        if self.slot.ticket() == Some(ticket)
+            && let Some(entry) = self.current
+        {
+            let announced = self.announced;
+            self.begin(entry, self.anchor, effects);
+            self.announced = announced;
         }
     }
 
@@ -300,17 +323,14 @@ impl Machine {
         self.anchor = position;
         match (self.slot, self.next) {
             (Slot::Empty | Slot::Opening { .. }, _) => {}
-            (Slot::Feeding { .. } | Slot::Fed { .. }, NextSlot::Taken { .. }) => {
-                if let Some(entry) = self.current {
-                    // The decoder has left this track already: open it again.
-                    self.begin(entry, position, effects);
-                    self.announced = true;
-                }
+            // The decoder has left this track already.
+            (Slot::Feeding { ticket } | Slot::Fed { ticket }, NextSlot::Taken { .. }) => {
+                self.lost(ticket, effects);
             }
             (Slot::Feeding { ticket } | Slot::Fed { ticket }, _) => {
                 self.cut(effects);
                 self.slot = Slot::Feeding { ticket };
-                effects.push(Effect::Seek { generation: self.generation, position });
+                effects.push(Effect::Seek { ticket, generation: self.generation, position });
             }
         }
     }

@@ -192,6 +192,11 @@ impl Machine {
         self.intent
     }
 
+    /// Volume, mute and repeat mode.
+    pub fn modes(&self) -> (f64, bool, Repeat) {
+        (self.volume, self.mute, self.repeat)
+    }
+
     /// The entry that is heard.
     pub fn current(&self) -> Option<EntryId> {
         self.current
@@ -270,7 +275,7 @@ impl Machine {
                 Slot::Feeding { ticket }
             }
             NextSlot::Taken { ticket, .. } if reusable => {
-                effects.push(Effect::Seek { generation, position: Duration::ZERO });
+                effects.push(Effect::Seek { ticket, generation, position: Duration::ZERO });
                 Slot::Feeding { ticket }
             }
             _ => self.open(entry, start, effects),

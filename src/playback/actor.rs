@@ -1,0 +1,308 @@
+//! The task that owns the player's mind.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::sync::{broadcast, watch};
+use tokio::task::AbortHandle;
+
+use super::buffer;
+use super::feeder::{Feeder, Told};
+use super::open::{OpenTrack, Opener, failed_decode};
+use super::persist::{Keeper, Kept};
+use crate::control::{self, Answer, Command, Notice, Request, State};
+use crate::output::{self, Output};
+use crate::player::{Event, Failure, Intent, Machine, Now, OpenedTrack, Ticket};
+use crate::plugin::Host;
+use crate::stream::{StreamEvent, StreamHandle, Streams};
+use crate::track::{EntryId, TrackInfo};
+
+/// So often the player is told that time passes, while something plays.
+const TICK: Duration = Duration::from_secs(1);
+/// Sound is faded out over this time when the daemon ends.
+const LAST_FADE: Duration = Duration::from_millis(100);
+
+/// What the playback task works with.
+pub struct Parts {
+    /// Resolves tracks.
+    pub plugins: Host,
+    /// Fetches them.
+    pub streams: Streams,
+    /// Makes them heard.
+    pub output: Output,
+    /// What the output tells.
+    pub sound: output::EventStream,
+    /// `file:` URIs may be played below these.
+    pub folders: Vec<PathBuf>,
+    /// Commands from outside.
+    pub requests: mpsc::Receiver<Request>,
+    /// What is visible from outside.
+    pub state: watch::Sender<State>,
+    /// What must not be lost.
+    pub notices: broadcast::Sender<Notice>,
+    /// Where queue and state are kept, and what an earlier run left there.
+    pub kept: Kept,
+}
+
+/// What arrives from the tasks and threads that work for the player.
+pub(super) enum Inbox {
+    Feeder(Told),
+    Stream(Ticket, StreamHandle),
+    StreamEvent(Ticket, StreamEvent),
+    Opened(Ticket, Result<(Box<OpenTrack>, OpenedTrack), Failure>),
+    Info(EntryId, TrackInfo),
+    Say(EntryId, &'static str, String),
+}
+
+/// How far a ticket's opening has come.
+pub(super) struct Held {
+    pub entry: EntryId,
+    pub uri: crate::track::TrackUri,
+    pub opening: Option<AbortHandle>,
+    pub stream: Option<StreamHandle>,
+    /// Open, and not with the decode thread yet.
+    pub track: Option<Box<OpenTrack>>,
+}
+
+/// Carries out what the player decides.
+pub struct Playback {
+    pub(super) machine: Machine,
+    pub(super) opener: Opener,
+    pub(super) output: Output,
+    pub(super) feeder: Option<Feeder>,
+    pub(super) held: HashMap<Ticket, Held>,
+    pub(super) inbox: UnboundedSender<Inbox>,
+    pub(super) notices: broadcast::Sender<Notice>,
+    pub(super) keeper: Keeper,
+    state: watch::Sender<State>,
+    inbox_receiver: UnboundedReceiver<Inbox>,
+    requests: mpsc::Receiver<Request>,
+    sound: output::EventStream,
+}
+
+impl Playback {
+    /// Joins the parts. Must be called within a tokio runtime.
+    pub fn new(parts: Parts) -> std::io::Result<Playback> {
+        let (inbox, inbox_receiver) = mpsc::unbounded_channel();
+        let writer = parts.output.writer().ok_or_else(|| std::io::Error::other("the output is taken"))?;
+        let feeder = Feeder::start(writer, inbox.clone())?;
+        let Kept { restored, keeper } = parts.kept;
+        let opener = Opener {
+            plugins: parts.plugins,
+            streams: parts.streams,
+            folders: parts.folders.clone(),
+            inbox: inbox.clone(),
+        };
+        Ok(Playback {
+            machine: Machine::new(restored, parts.folders),
+            opener,
+            output: parts.output,
+            feeder: Some(feeder),
+            held: HashMap::new(),
+            inbox,
+            notices: parts.notices,
+            keeper,
+            state: parts.state,
+            inbox_receiver,
+            requests: parts.requests,
+            sound: parts.sound,
+        })
+    }
+
+    /// Works until `quit` is told, then ends within half a second: fades out, keeps what is to be kept.
+    pub async fn run(mut self, mut quit: watch::Receiver<bool>) {
+        let effects = self.machine.start();
+        self.carry_out(effects);
+        self.publish();
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            let save_at = self.keeper.due();
+            tokio::select! {
+                biased;
+                _ = quit.wait_for(|quit| *quit) => break,
+                Some(request) = self.requests.recv() => self.answer(request),
+                Some(event) = self.sound.next() => self.heard(event),
+                Some(message) = self.inbox_receiver.recv() => self.read(message),
+                _ = ticks.tick(), if self.machine.intent() == Intent::Playing => self.tick(),
+                () = sleep_until(save_at), if save_at.is_some() => self.save(),
+                else => break,
+            }
+            self.publish();
+        }
+        self.end().await;
+    }
+
+    /// Everything that the player may know about this moment.
+    pub(super) fn now(&self) -> Now {
+        let heard = self.output.playhead().filter(|playhead| {
+            playhead.generation >= self.machine.valid_from() && Some(playhead.entry) == self.machine.current()
+        });
+        Now { at: Instant::now(), heard: heard.map(|playhead| playhead.position) }
+    }
+
+    fn answer(&mut self, request: Request) {
+        let answer = if request.command == Command::Buffer {
+            Ok(Answer::Buffer(self.buffer()))
+        } else {
+            let (answer, effects) = self.machine.command(request.command, self.now());
+            self.carry_out(effects);
+            answer
+        };
+        // A caller that is gone is no error.
+        let _ = request.reply.send(answer);
+    }
+
+    fn buffer(&self) -> control::Buffer {
+        let stream = self.machine.current_ticket().and_then(|ticket| self.held.get(&ticket)?.stream.clone());
+        let status = stream.map(|stream| stream.status());
+        buffer::view(status, &self.output.facts(), self.machine.position(self.now()), self.machine.duration())
+    }
+
+    pub(super) fn happened(&mut self, event: Event) {
+        let effects = self.machine.happened(event, self.now());
+        self.carry_out(effects);
+    }
+
+    fn tick(&mut self) {
+        self.happened(Event::Tick);
+        self.keeper.tick(Instant::now());
+    }
+
+    fn heard(&mut self, event: output::Event) {
+        use crate::output::Event as Sound;
+        let event = match event {
+            Sound::Heard(mark) => {
+                let (entry, generation) = (mark.entry, mark.generation);
+                Event::Heard { entry, generation, position: mark.position }
+            }
+            Sound::Sounding { generation } => Event::Sounding(generation),
+            Sound::Empty { generation } => Event::Empty(generation),
+            Sound::Finished { generation } => Event::Finished(generation),
+            Sound::NeedsRestart { .. } => Event::NeedsRestart,
+            Sound::DeviceGone { message, .. } => {
+                tracing::warn!(device = %self.output.facts().device, "{message}");
+                Event::DeviceGone(message)
+            }
+            Sound::DeviceBack => Event::DeviceBack("the sound card is back".to_owned()),
+            Sound::Opened { device, card, reason, .. } => {
+                tracing::info!(%device, rate = card.rate, channels = card.channels,
+                    format = card.sample.name(), altered_by = %reason, "sound card opened");
+                Event::DeviceBack(format!("sound goes to {device}"))
+            }
+            Sound::Xrun { count } => {
+                tracing::warn!(count, "the sound card ran dry; is the machine overloaded?");
+                return;
+            }
+            Sound::Released => return,
+        };
+        self.happened(event);
+    }
+
+    fn read(&mut self, message: Inbox) {
+        match message {
+            Inbox::Feeder(told) => self.fed(told),
+            Inbox::Stream(ticket, stream) => self.watch_stream(ticket, stream),
+            Inbox::StreamEvent(ticket, event) => self.streamed(ticket, event),
+            Inbox::Opened(ticket, outcome) => self.opened(ticket, outcome),
+            Inbox::Info(entry, info) => self.happened(Event::Info(entry, info)),
+            Inbox::Say(entry, kind, text) => self.say(Some(entry), kind, text),
+        }
+    }
+
+    fn fed(&mut self, told: Told) {
+        let event = match told {
+            Told::TookNext { from, ticket, entry } => Event::TookNext { from, ticket, entry },
+            Told::AtEnd(ticket) => Event::FedToEnd(ticket),
+            Told::Lost(ticket) => Event::Lost(ticket),
+            Told::Failed(ticket, error) => {
+                let Some(held) = self.held.get(&ticket) else { return };
+                Event::DecodeFailed(ticket, failed_decode(&held.uri, &error))
+            }
+        };
+        self.happened(event);
+    }
+
+    fn opened(&mut self, ticket: Ticket, outcome: Result<(Box<OpenTrack>, OpenedTrack), Failure>) {
+        let Some(held) = self.held.get_mut(&ticket) else { return };
+        held.opening = None;
+        match outcome {
+            Ok((track, facts)) => {
+                held.track = Some(track);
+                self.happened(Event::Opened(ticket, facts));
+            }
+            Err(failure) => {
+                self.forget(ticket);
+                tracing::warn!(code = failure.code, "{}", failure.message);
+                self.happened(Event::OpenFailed(ticket, failure));
+            }
+        }
+    }
+
+    /// Ends whatever serves this ticket, but for the decode thread.
+    pub(super) fn forget(&mut self, ticket: Ticket) {
+        let Some(held) = self.held.remove(&ticket) else { return };
+        if let Some(opening) = held.opening {
+            opening.abort();
+        }
+        if let Some(stream) = held.stream {
+            stream.abort();
+        }
+    }
+
+    fn save(&mut self) {
+        let position = self.machine.position(self.now());
+        self.keeper.save(&self.machine, position, Instant::now());
+    }
+
+    /// Shows the state as it is now to whoever watches, if it differs.
+    fn publish(&self) {
+        let facts = self.output.facts();
+        let card = facts.card;
+        let output = control::Output {
+            device: facts.device,
+            rate: card.map_or(0, |card| card.rate),
+            format: card.map(|card| card.sample.name().to_owned()).unwrap_or_default(),
+            channels: card.map_or(0, |card| u32::from(card.channels)),
+            bit_perfect: facts.bit_perfect,
+            reason: facts.reason,
+            codec: String::new(),
+            delay: Duration::ZERO,
+            xruns: facts.xruns,
+        };
+        let state = self.machine.state(output);
+        self.state.send_if_modified(|shown| {
+            let changed = *shown != state;
+            if changed {
+                *shown = state;
+            }
+            changed
+        });
+    }
+
+    async fn end(mut self) {
+        let position = self.machine.position(self.now());
+        let last = self.keeper.last(&self.machine, position);
+        let output = self.output.clone();
+        let silence = tokio::task::spawn_blocking(move || output.shutdown(LAST_FADE));
+        let tickets: Vec<Ticket> = self.held.keys().copied().collect();
+        for ticket in tickets {
+            self.forget(ticket);
+        }
+        let feeder = self.feeder.take();
+        let decoding = tokio::task::spawn_blocking(move || drop(feeder));
+        for part in [silence, decoding, last] {
+            if let Err(error) = part.await {
+                tracing::error!(%error, "a part of the daemon did not end well");
+            }
+        }
+    }
+}
+
+async fn sleep_until(moment: Option<Instant>) {
+    if let Some(moment) = moment {
+        tokio::time::sleep_until(moment.into()).await;
+    }
+}

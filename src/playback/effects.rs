@@ -1,0 +1,148 @@
+//! Each effect of the player's, carried out.
+
+use tokio::sync::broadcast::error::RecvError;
+
+use super::actor::{Held, Inbox, Playback};
+use super::feeder::Message;
+use crate::control::{Notice, Reason};
+use crate::player::{Effect, Event, Ticket};
+use crate::stream::{StreamEvent, StreamHandle, WaitReason};
+use crate::track::{EntryId, TrackUri};
+
+impl Playback {
+    pub(super) fn carry_out(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            self.carry_out_one(effect);
+        }
+    }
+
+    fn carry_out_one(&mut self, effect: Effect) {
+        match effect {
+            Effect::Open { ticket, entry, uri, start } => {
+                let opening = tokio::spawn(self.opener.clone().open(ticket, entry, uri.clone(), start));
+                let opening = Some(opening.abort_handle());
+                self.held.insert(ticket, Held { entry, uri, opening, stream: None, track: None });
+            }
+            Effect::Abandon(ticket) => {
+                self.forget(ticket);
+                self.tell(Message::Abandon(ticket));
+            }
+            Effect::Feed { ticket, generation } => {
+                let track = self.take_track(ticket);
+                self.tell(Message::Feed { ticket, track, generation });
+            }
+            Effect::FeedNext(ticket) => {
+                if let Some(track) = self.take_track(ticket) {
+                    self.tell(Message::Next { ticket, track });
+                }
+            }
+            Effect::EndOfMusic { generation } => self.tell(Message::End { generation }),
+            Effect::Seek { ticket, generation, position } => {
+                if let Some(stream) = self.held.get(&ticket).and_then(|held| held.stream.as_ref()) {
+                    stream.interrupt();
+                }
+                self.tell(Message::Seek { ticket, generation, position });
+            }
+            Effect::Cut { generation } => self.output.cut(generation),
+            Effect::CutAfter { entry, generation } => {
+                self.output.cut_after(entry, generation);
+                self.tell(Message::Generation(generation));
+            }
+            Effect::Pause => self.output.pause(),
+            Effect::Resume => self.output.resume(),
+            Effect::SetVolume(volume) => self.output.set_volume(volume as f32),
+            Effect::SetMute(mute) => self.output.set_mute(mute),
+            Effect::FetchInfo(entry, uri) => self.fetch_info(entry, uri),
+            Effect::SaveQueue => self.keeper.queue_changed(),
+            Effect::SaveState => self.keeper.state_changed(),
+            Effect::Notify(notice) => self.notify(notice),
+        }
+    }
+
+    fn tell(&self, message: Message) {
+        if let Some(feeder) = &self.feeder {
+            feeder.tell(message);
+        }
+    }
+
+    fn take_track(&mut self, ticket: Ticket) -> Option<Box<super::open::OpenTrack>> {
+        self.held.get_mut(&ticket).and_then(|held| held.track.take())
+    }
+
+    fn notify(&self, notice: Notice) {
+        if let Notice::Event { kind, entry, text } = &notice {
+            tracing::info!(kind, entry = entry.map(|entry| entry.0), "{text}");
+        }
+        // Nobody has to listen.
+        let _ = self.notices.send(notice);
+    }
+
+    pub(super) fn say(&self, entry: Option<EntryId>, kind: &'static str, text: String) {
+        self.notify(Notice::Event { kind, entry, text });
+    }
+
+    fn fetch_info(&self, entry: EntryId, uri: TrackUri) {
+        let TrackUri::Plugin(_, track) = uri else { return };
+        let (plugins, inbox) = (self.opener.plugins.clone(), self.inbox.clone());
+        tokio::spawn(async move {
+            match plugins.track(&track).await {
+                Ok(info) => {
+                    let _ = inbox.send(Inbox::Info(entry, info));
+                }
+                Err(error) => tracing::debug!(%error, "no metadata for this track"),
+            }
+        });
+    }
+
+    pub(super) fn watch_stream(&mut self, ticket: Ticket, stream: StreamHandle) {
+        let Some(held) = self.held.get_mut(&ticket) else {
+            stream.abort();
+            return;
+        };
+        let mut changes = stream.changes();
+        held.stream = Some(stream);
+        let inbox = self.inbox.clone();
+        tokio::spawn(async move {
+            loop {
+                match changes.recv().await {
+                    Ok(event) => {
+                        if inbox.send(Inbox::StreamEvent(ticket, event)).is_err() {
+                            return;
+                        }
+                    }
+                    Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => return,
+                }
+            }
+        });
+    }
+
+    pub(super) fn streamed(&mut self, ticket: Ticket, event: StreamEvent) {
+        let Some(entry) = self.held.get(&ticket).map(|held| held.entry) else { return };
+        match event {
+            StreamEvent::Head { content_type, total } => {
+                let what = content_type.unwrap_or_else(|| "bytes".to_owned());
+                let size = total.map(|total| format!(", {} KiB", total.div_ceil(1024))).unwrap_or_default();
+                self.say(Some(entry), "fetching", format!("{what}{size}"));
+            }
+            StreamEvent::Prefetching | StreamEvent::Renewing => {}
+            StreamEvent::Complete => self.happened(Event::Fetched(ticket)),
+            StreamEvent::Waiting(reason, text) => {
+                self.say(Some(entry), "waiting", text);
+                let reason = match reason {
+                    WaitReason::Network => Reason::Network,
+                    WaitReason::Server => Reason::Server,
+                    WaitReason::Expired => Reason::Expired,
+                };
+                self.happened(Event::Waiting(ticket, reason));
+            }
+            StreamEvent::Flowing => self.happened(Event::Flowing(ticket)),
+            StreamEvent::Renewed { before_deadline } => {
+                let when =
+                    if before_deadline { "before the old one ran out" } else { "the old one had run out" };
+                self.say(Some(entry), "renewed", format!("a fresh URL is here, {when}"));
+            }
+            StreamEvent::Failed(error) => tracing::warn!(entry = entry.0, "{error}"),
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! The decode thread: takes opened tracks, and feeds the output without a break from one to the next.
+//!
+//! It owns the decoder that works now, the one that comes next, and the writing end of the ring. It blocks in
+//! three places only: for a message when there is nothing to do, for room in the ring (a message wakes it), and
+//! in a track's stream (an interrupt or an abort of that stream ends the wait).
+
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::time::Duration;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout};
+use nix::sys::eventfd::EventFd;
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::actor::Inbox;
+use super::feeder::{Message, Told};
+use super::open::OpenTrack;
+use crate::decode::{Converter, DecodeError, SourceFormat};
+use crate::output::{self, BeginState, CardFormat, Mark, PcmWriter};
+use crate::player::Ticket;
+use crate::stream::StreamError;
+
+/// While the ring is full the thread looks again after this time even if nobody wakes it.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+/// The thread's own state.
+pub(super) struct Feed {
+    writer: PcmWriter,
+    told: UnboundedSender<Inbox>,
+    messages: Receiver<Message>,
+    wake: Arc<EventFd>,
+    current: Option<Work>,
+    next: Option<(Ticket, Box<OpenTrack>)>,
+    generation: u64,
+    /// The end of the music is still to be announced to the output.
+    end: Option<u64>,
+}
+
+/// A track that is being decoded.
+struct Work {
+    ticket: Ticket,
+    track: Box<OpenTrack>,
+    /// Decoded, at the source's rate.
+    pcm: Vec<i32>,
+    /// What of it is ready for the ring, at the card's rate, and how many samples of that are in it already.
+    ready: Vec<i32>,
+    written: usize,
+    converter: Option<Conversion>,
+    /// The frame of the source that the next sound begins with, while its mark is not set yet.
+    unmarked: Option<u64>,
+    stage: Stage,
+}
+
+/// A converter and what it was made for.
+struct Conversion {
+    from: SourceFormat,
+    to: CardFormat,
+    convert: Converter,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Decoding,
+    /// Nothing more comes from the decoder; what is ready still goes to the ring.
+    Ending,
+    /// All is in the ring.
+    AtEnd,
+    /// The stream was interrupted: a seek is on its way.
+    AwaitingSeek,
+}
+
+/// What to do after a step.
+enum Step {
+    Again,
+    WaitForRoom,
+    WaitForMessage,
+}
+
+impl Work {
+    fn new(ticket: Ticket, track: Box<OpenTrack>, converter: Option<Conversion>) -> Work {
+        let unmarked = Some(track.start_frame);
+        Work {
+            ticket,
+            track,
+            pcm: Vec::new(),
+            ready: Vec::new(),
+            written: 0,
+            converter,
+            unmarked,
+            stage: Stage::Decoding,
+        }
+    }
+
+    /// Forgets what was decoded: the next sound begins at this frame.
+    fn restart_at(&mut self, frame: u64) {
+        self.pcm.clear();
+        self.ready.clear();
+        self.written = 0;
+        self.converter = None;
+        self.unmarked = Some(frame);
+        self.stage = Stage::Decoding;
+    }
+}
+
+impl Feed {
+    pub(super) fn new(
+        writer: PcmWriter,
+        told: UnboundedSender<Inbox>,
+        messages: Receiver<Message>,
+        wake: Arc<EventFd>,
+    ) -> Feed {
+        Feed { writer, told, messages, wake, current: None, next: None, generation: 0, end: None }
+    }
+
+    /// Works until the other end of the message channel is gone.
+    pub(super) fn run(mut self) {
+        loop {
+            match self.messages.try_recv() {
+                Ok(message) => {
+                    self.obey(message);
+                    continue;
+                }
+                Err(TryRecvError::Disconnected) => return,
+                Err(TryRecvError::Empty) => {}
+            }
+            match self.step() {
+                Step::Again => {}
+                Step::WaitForRoom => {
+                    if self.writer.wait(self.wake.as_fd(), LOOK_AGAIN) {
+                        let _ = self.wake.read();
+                    }
+                }
+                Step::WaitForMessage => {
+                    let mut fds = [PollFd::new(self.wake.as_fd(), PollFlags::POLLIN)];
+                    let _ = nix::poll::poll(&mut fds, PollTimeout::NONE);
+                    let _ = self.wake.read();
+                }
+            }
+        }
+    }
+
+    fn tell(&self, what: Told) {
+        // Nobody listens any more only when the program is on its way out.
+        let _ = self.told.send(Inbox::Feeder(what));
+    }
+
+    fn obey(&mut self, message: Message) {
+        match message {
+            Message::Feed { ticket, track, generation } => {
+                self.generation = generation;
+                self.end = None;
+                self.feed(ticket, track);
+            }
+            Message::Next { ticket, track } => {
+                self.next = Some((ticket, track));
+                if self.current.as_ref().is_some_and(|work| work.stage == Stage::AtEnd) {
+                    self.take_next();
+                }
+            }
+            Message::Abandon(ticket) => {
+                self.current.take_if(|work| work.ticket == ticket);
+                self.next.take_if(|(next, _)| *next == ticket);
+            }
+            Message::Seek { ticket, generation, position } => {
+                self.generation = generation;
+                self.end = None;
+                self.seek(ticket, position);
+            }
+            Message::Generation(generation) => self.generation = generation,
+            Message::End { generation } => self.end = Some(generation),
+        }
+    }
+
+    fn feed(&mut self, ticket: Ticket, track: Option<Box<OpenTrack>>) {
+        let handed_over_before = || self.next.take_if(|(next, _)| *next == ticket).map(|(_, track)| track);
+        if let Some(track) = track.or_else(handed_over_before) {
+            self.current = Some(Work::new(ticket, track, None));
+        } else {
+            // It was taken as the next track a moment ago: begin it anew.
+            self.seek(ticket, Duration::ZERO);
+        }
+    }
+
+    fn seek(&mut self, ticket: Ticket, position: Duration) {
+        let Some(work) = self.current.as_mut().filter(|work| work.ticket == ticket) else {
+            self.tell(Told::Lost(ticket));
+            return;
+        };
+        work.track.stream.clear_interrupt();
+        let rate = u128::from(work.track.decoder.format().rate);
+        let frame = u64::try_from(position.as_nanos() * rate / 1_000_000_000).unwrap_or(u64::MAX);
+        match work.track.decoder.seek(frame) {
+            Ok(landed) => work.restart_at(landed.frame),
+            Err(error) => {
+                work.restart_at(frame);
+                self.failed(error);
+            }
+        }
+    }
+
+    fn step(&mut self) -> Step {
+        if let Some(generation) = self.end {
+            if !self.writer.end(generation) {
+                return Step::WaitForRoom;
+            }
+            self.end = None;
+        }
+        let Some(work) = &mut self.current else { return Step::WaitForMessage };
+        if work.written < work.ready.len() {
+            return self.write();
+        }
+        if !work.pcm.is_empty() {
+            return self.convert();
+        }
+        match work.stage {
+            Stage::Decoding => self.decode(),
+            Stage::Ending => {
+                work.stage = Stage::AtEnd;
+                if self.next.is_some() {
+                    self.take_next();
+                } else {
+                    let ticket = work.ticket;
+                    self.tell(Told::AtEnd(ticket));
+                }
+                Step::Again
+            }
+            Stage::AtEnd | Stage::AwaitingSeek => Step::WaitForMessage,
+        }
+    }
+
+    fn decode(&mut self) -> Step {
+        let Some(work) = &mut self.current else { return Step::WaitForMessage };
+        match work.track.decoder.next(&mut work.pcm) {
+            Ok(Some(_)) => {}
+            Ok(None) => self.at_end(),
+            Err(error) => self.failed(error),
+        }
+        Step::Again
+    }
+
+    /// Brings what was decoded to the card's rate and channels, once these are known.
+    fn convert(&mut self) -> Step {
+        let Some(work) = &mut self.current else { return Step::WaitForMessage };
+        let from = work.track.decoder.format();
+        let BeginState::Ready(to) = self.writer.begin(for_output(from), self.generation) else {
+            return Step::WaitForRoom;
+        };
+        let fits = |conversion: &Conversion| conversion.from == from && conversion.to == to;
+        if !work.converter.as_ref().is_some_and(fits) {
+            match Converter::new(from, to.rate, to.channels) {
+                Ok(convert) => work.converter = Some(Conversion { from, to, convert }),
+                Err(error) => {
+                    work.pcm.clear();
+                    let codec = work.track.decoder.codec().to_owned();
+                    self.failed(DecodeError::Unsupported { codec, reason: error.to_string() });
+                    return Step::Again;
+                }
+            }
+        }
+        work.ready.clear();
+        work.written = 0;
+        if let Some(conversion) = &mut work.converter {
+            if conversion.convert.is_identity() {
+                std::mem::swap(&mut work.ready, &mut work.pcm);
+            } else {
+                conversion.convert.process(&work.pcm, &mut work.ready);
+            }
+        }
+        work.pcm.clear();
+        Step::Again
+    }
+
+    fn write(&mut self) -> Step {
+        let Some(work) = &mut self.current else { return Step::WaitForMessage };
+        let format = work.converter.as_ref().map_or(work.track.decoder.format(), |made| made.from);
+        let BeginState::Ready(card) = self.writer.begin(for_output(format), self.generation) else {
+            return Step::WaitForRoom;
+        };
+        if let Some(frame) = work.unmarked {
+            let rate = u128::from(format.rate.max(1));
+            let nanos = u64::try_from(u128::from(frame) * 1_000_000_000 / rate).unwrap_or(u64::MAX);
+            let mark = Mark {
+                entry: work.track.entry,
+                generation: self.generation,
+                position: Duration::from_nanos(nanos),
+                source_frame: frame,
+                tag: work.ticket.0,
+            };
+            if !self.writer.mark(mark) {
+                return Step::WaitForRoom;
+            }
+            work.unmarked = None;
+        }
+        let frames = self.writer.write(&work.ready[work.written..]);
+        if frames == 0 {
+            return Step::WaitForRoom;
+        }
+        work.written += frames * usize::from(card.channels);
+        Step::Again
+    }
+
+    fn at_end(&mut self) {
+        let Some(work) = &mut self.current else { return };
+        work.stage = Stage::Ending;
+        let format = work.track.decoder.format();
+        let joins = self.next.as_ref().is_some_and(|(_, next)| next.decoder.format() == format);
+        work.ready.clear();
+        work.written = 0;
+        if let Some(conversion) = &mut work.converter
+            && !joins
+            && !conversion.convert.is_identity()
+        {
+            conversion.convert.flush(&mut work.ready);
+        }
+    }
+
+    fn failed(&mut self, error: DecodeError) {
+        let Some(work) = &mut self.current else { return };
+        if was_wanted(&error) {
+            work.stage = Stage::AwaitingSeek;
+            return;
+        }
+        let ticket = work.ticket;
+        self.at_end();
+        self.tell(Told::Failed(ticket, error));
+    }
+
+    /// Goes on with the next track. In the same format the converter goes on too, so that the join is no seam.
+    fn take_next(&mut self) {
+        let Some((ticket, track)) = self.next.take() else { return };
+        let Some(before) = self.current.take() else { return };
+        let joins = before.track.decoder.format() == track.decoder.format();
+        let entry = track.entry;
+        let converter = if joins { before.converter } else { None };
+        self.current = Some(Work::new(ticket, track, converter));
+        self.tell(Told::TookNext { from: before.ticket, ticket, entry });
+    }
+}
+
+/// The stream was interrupted or closed by us: a message says what comes now.
+fn was_wanted(error: &DecodeError) -> bool {
+    let DecodeError::Input(error) = error else { return false };
+    matches!(StreamError::of(error), Some(StreamError::Interrupted { .. } | StreamError::Aborted { .. }))
+}
+
+/// The same format in the output's words.
+fn for_output(format: SourceFormat) -> output::SourceFormat {
+    output::SourceFormat {
+        rate: format.rate,
+        channels: format.channels,
+        bits: format.bits,
+        lossy: format.lossy,
+    }
+}

@@ -1,0 +1,84 @@
+//! The decode thread's handle, and what is said to it and by it.
+
+use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::actor::Inbox;
+use super::feed::Feed;
+use super::open::OpenTrack;
+use crate::decode::DecodeError;
+use crate::output::PcmWriter;
+use crate::player::Ticket;
+use crate::track::EntryId;
+
+/// What the decode thread is told.
+pub(super) enum Message {
+    /// Decode this now, in place of what was decoded before. Without a track: the one that was to be next.
+    Feed { ticket: Ticket, track: Option<Box<OpenTrack>>, generation: u64 },
+    /// Decode this when the one before it is at its end.
+    Next { ticket: Ticket, track: Box<OpenTrack> },
+    /// Forget this track.
+    Abandon(Ticket),
+    /// Go on at another position of this track.
+    Seek { ticket: Ticket, generation: u64, position: Duration },
+    /// Sound from here on is of this generation: what was behind it in the ring has been taken back.
+    Generation(u64),
+    /// Nothing follows: let the ring be heard to its end.
+    End { generation: u64 },
+}
+
+/// What the decode thread tells.
+#[derive(Debug)]
+pub(super) enum Told {
+    /// It went on with the next track.
+    TookNext { from: Ticket, ticket: Ticket, entry: EntryId },
+    /// It is at the end of this track and has nothing to go on with.
+    AtEnd(Ticket),
+    /// It was asked for a track that it does not have any more.
+    Lost(Ticket),
+    /// It had to give this track up.
+    Failed(Ticket, DecodeError),
+}
+
+/// The rest of the program's end of the decode thread. Dropping it ends the thread, as soon as no stream holds
+/// it up: abort the streams first.
+pub(super) struct Feeder {
+    messages: Option<Sender<Message>>,
+    wake: Arc<EventFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Feeder {
+    /// Starts the thread.
+    pub(super) fn start(writer: PcmWriter, told: UnboundedSender<Inbox>) -> std::io::Result<Feeder> {
+        let wake = Arc::new(EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?);
+        let (messages, receiver) = mpsc::channel();
+        let feed = Feed::new(writer, told, receiver, wake.clone());
+        let thread = std::thread::Builder::new().name("decode".to_owned()).spawn(move || feed.run())?;
+        Ok(Feeder { messages: Some(messages), wake, thread: Some(thread) })
+    }
+
+    /// Leaves a message and wakes the thread.
+    pub(super) fn tell(&self, message: Message) {
+        if let Some(messages) = &self.messages {
+            // A thread that has ended takes no message; the program is on its way out then.
+            let _ = messages.send(message);
+            let _ = self.wake.write(1);
+        }
+    }
+}
+
+impl Drop for Feeder {
+    fn drop(&mut self) {
+        self.messages = None;
+        let _ = self.wake.write(1);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! From a queue entry to a decoder that stands at its first frame: resolve, fetch, probe.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::oneshot;
+
+use super::actor::Inbox;
+use crate::decode::{DecodeError, Decoder, Hints, Input};
+use crate::player::{Failure, OpenedTrack, Ticket};
+use crate::plugin::Host;
+use crate::stream::{Reader, StreamError, StreamHandle, Streams};
+use crate::track::{
+    EntryId, Resolve, ResolveError, ResolveErrorKind, ResolvedStream, Resolving, TrackRef, TrackUri,
+};
+
+/// A plugin that asks for patience gets so much of it at the start of a track; then the track is passed over.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// A plugin that failed without a reason is asked again after this time.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+/// And so often in all.
+const TRIES: u32 = 2;
+
+/// A track that can be decoded.
+pub(super) struct OpenTrack {
+    pub entry: EntryId,
+    pub decoder: Decoder,
+    pub stream: StreamHandle,
+    /// The frame that the decoder gives next.
+    pub start_frame: u64,
+}
+
+/// What opening needs.
+#[derive(Clone)]
+pub(super) struct Opener {
+    pub plugins: Host,
+    pub streams: Streams,
+    /// `file:` URIs may lead below these.
+    pub folders: Vec<PathBuf>,
+    pub inbox: UnboundedSender<Inbox>,
+}
+
+impl Input for Reader {
+    fn byte_len(&self) -> Option<u64> {
+        Reader::byte_len(self)
+    }
+
+    fn is_seekable(&self) -> bool {
+        Reader::is_seekable(self)
+    }
+}
+
+/// Resolves a plain URL to itself.
+struct SameUrl(ResolvedStream);
+
+impl Resolve for SameUrl {
+    fn resolve(&self) -> Resolving {
+        let same = self.0.clone();
+        Box::pin(async move { Ok(same) })
+    }
+}
+
+impl Opener {
+    /// Opens a track; the outcome goes to the inbox.
+    pub(super) async fn open(self, ticket: Ticket, entry: EntryId, uri: TrackUri, start: Duration) {
+        let outcome = self.try_open(ticket, entry, &uri, start).await;
+        // The inbox is gone only when the program is on its way out.
+        let _ = self.inbox.send(Inbox::Opened(ticket, outcome));
+    }
+
+    async fn try_open(
+        &self,
+        ticket: Ticket,
+        entry: EntryId,
+        uri: &TrackUri,
+        start: Duration,
+    ) -> Result<(Box<OpenTrack>, OpenedTrack), Failure> {
+        let (reader, stream, hints) = match uri {
+            TrackUri::Plugin(_, track) => {
+                let resolved = self.resolve(track).await.map_err(|error| failed_to_resolve(uri, error))?;
+                let text = format!("{uri} resolved to {}", resolved.url.host_str().unwrap_or("a server"));
+                self.tell(entry, "resolved", text);
+                let hints = hints(resolved.content_type.clone(), resolved.url.path());
+                let resolver = self.plugins.resolver(track.clone());
+                let (reader, stream) = self.streams.open(resolved, resolver, uri.to_string());
+                (reader, stream, hints)
+            }
+            TrackUri::Web(url) => {
+                let resolved = ResolvedStream::plain(url.clone());
+                let resolver = std::sync::Arc::new(SameUrl(resolved.clone()));
+                let (reader, stream) = self.streams.open(resolved, resolver, without_query(url));
+                (reader, stream, hints(None, url.path()))
+            }
+            TrackUri::File(path) => {
+                let (reader, stream) =
+                    self.streams.open_file(path, &self.folders).map_err(|error| failed_stream(&error))?;
+                (reader, stream, hints(None, &path.to_string_lossy()))
+            }
+        };
+        let _ = self.inbox.send(Inbox::Stream(ticket, stream.clone()));
+        let opened = on_a_thread(move || probe(reader, hints, start)).await;
+        let Some(opened) = opened else { return Err(failed_decode(uri, &DecodeError::Panicked)) };
+        let (decoder, start_frame) = opened.map_err(|error| failed_decode(uri, &error))?;
+        let rate = u64::from(decoder.format().rate.max(1));
+        let facts = OpenedTrack {
+            info: decoder.tags(),
+            codec: decoder.codec().to_owned(),
+            not_seekable: None,
+            start: Duration::from_nanos(start_frame.saturating_mul(1_000_000_000) / rate),
+        };
+        Ok((Box::new(OpenTrack { entry, decoder, stream, start_frame }), facts))
+    }
+
+    /// Asks the plugin, with patience where it asks for patience.
+    async fn resolve(&self, track: &TrackRef) -> Result<ResolvedStream, ResolveError> {
+        let began = Instant::now();
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let error = match self.plugins.resolve(track).await {
+                Ok(resolved) => return Ok(resolved),
+                Err(error) => ResolveError::from(error),
+            };
+            let pause = match error.kind {
+                ResolveErrorKind::Later(Some(pause)) if began.elapsed() + pause < PATIENCE => pause,
+                ResolveErrorKind::Later(None) if tries < TRIES => ASK_AGAIN,
+                _ => return Err(error),
+            };
+            tracing::info!(plugin = %track.plugin, track = %track.content_id, %error, ?pause, "asking again");
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    fn tell(&self, entry: EntryId, kind: &'static str, text: String) {
+        let _ = self.inbox.send(Inbox::Say(entry, kind, text));
+    }
+}
+
+/// Blocks on the stream: finds out the format and goes to the start.
+fn probe(reader: Reader, mut hints: Hints, start: Duration) -> Result<(Decoder, u64), DecodeError> {
+    if let Some(content_type) = reader.content_type() {
+        hints.content_type = Some(content_type);
+    }
+    let mut decoder = Decoder::open(Box::new(reader), &hints)?;
+    if start.is_zero() {
+        return Ok((decoder, 0));
+    }
+    let frame = start.as_nanos() * u128::from(decoder.format().rate) / 1_000_000_000;
+    match decoder.seek(u64::try_from(frame).unwrap_or(u64::MAX)) {
+        Ok(landed) => Ok((decoder, landed.frame)),
+        // Better from its beginning than not at all.
+        Err(error @ (DecodeError::ForwardOnly | DecodeError::NeedsSeeking)) => {
+            tracing::warn!(%error, "playing this track from its beginning");
+            Ok((decoder, 0))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Runs blocking work on a thread that lives as long as the work. `None` where it panicked or no thread could be had.
+async fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let (done, outcome) = oneshot::channel();
+    let name = "decode-open".to_owned();
+    let thread = std::thread::Builder::new().name(name).spawn(move || {
+        // Nobody waits any more when the opening was abandoned.
+        let _ = done.send(work());
+    });
+    if let Err(error) = thread {
+        tracing::error!(%error, "cannot start a thread to open a track");
+        return None;
+    }
+    outcome.await.ok()
+}
+
+fn hints(content_type: Option<String>, path: &str) -> Hints {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
+    Hints { content_type, extension }
+}
+
+/// A URL as it may be shown: what follows the path may hold credentials.
+fn without_query(url: &url::Url) -> String {
+    let mut shown = url.clone();
+    shown.set_query(None);
+    shown.set_fragment(None);
+    // Only URLs without a host refuse this.
+    let _ = shown.set_username("");
+    let _ = shown.set_password(None);
+    shown.to_string()
+}
+
+fn failed_to_resolve(uri: &TrackUri, error: ResolveError) -> Failure {
+    let for_good = !matches!(error.kind, ResolveErrorKind::Later(_));
+    Failure { code: "plugin", message: format!("{uri}: {}", error.message), for_good }
+}
+
+fn failed_stream(error: &StreamError) -> Failure {
+    let for_good = !matches!(error, StreamError::NoData { .. } | StreamError::Aborted { .. });
+    Failure { code: "stream", message: error.to_string(), for_good }
+}
+
+/// A failure of the stream below the decoder is told as such.
+pub(super) fn failed_decode(uri: &TrackUri, error: &DecodeError) -> Failure {
+    if let DecodeError::Input(input) = error
+        && let Some(stream) = StreamError::of(input)
+    {
+        return failed_stream(stream);
+    }
+    let shown = match uri {
+        TrackUri::Web(url) => without_query(url),
+        other => other.to_string(),
+    };
+    Failure { code: "decode", message: format!("{shown}: {error}"), for_good: true }
+}

@@ -1,0 +1,258 @@
+//! Keeps the queue and the state over restarts, and writes nothing while nothing changes.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::config::Player;
+use crate::control::Repeat;
+use crate::player::{Intent, MAX_ENTRIES, Machine, Queue, QueueEntry, Restored};
+use crate::system;
+use crate::track::{EntryId, TrackInfo};
+
+/// The queue is written at most once in this time.
+const QUEUE_PAUSE: Duration = Duration::from_secs(10);
+/// The state, at most once in this time: a volume knob that is turned makes many changes.
+const STATE_PAUSE: Duration = Duration::from_secs(1);
+/// Changes that come together are written together.
+const GATHER: Duration = Duration::from_millis(200);
+
+const VERSION: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+struct QueueFile {
+    version: u32,
+    last_id: u64,
+    entries: Vec<EntryFile>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct EntryFile {
+    id: u64,
+    uri: String,
+    #[serde(default, skip_serializing_if = "is_unknown")]
+    info: Arc<TrackInfo>,
+}
+
+fn is_unknown(info: &TrackInfo) -> bool {
+    *info == TrackInfo::default()
+}
+
+#[derive(Serialize, Deserialize, Default)]
+#[serde(default)]
+struct StateFile {
+    version: u32,
+    boot_id: String,
+    current: Option<EntryId>,
+    position_ms: u64,
+    intent: Intent,
+    repeat: Repeat,
+    volume: Option<f64>,
+    mute: bool,
+}
+
+/// What an earlier run left, and who keeps it from now on.
+pub struct Kept {
+    /// For the player.
+    pub restored: Restored,
+    /// For the playback task.
+    pub(super) keeper: Keeper,
+}
+
+/// Reads queue and state from the folder; blocks on the disk. What is damaged is set aside.
+/// Must be called within a tokio runtime: later writes are made by a task of it.
+pub fn restore(folder: PathBuf, settings: &Player) -> Kept {
+    let boot_id = system::boot_id();
+    let queue = system::load_json::<QueueFile>(&folder.join("queue.json"));
+    let state = system::load_json::<StateFile>(&folder.join("state.json")).unwrap_or_default();
+    let same_boot = !boot_id.is_empty() && state.boot_id == boot_id;
+    let restored = Restored {
+        queue: queue.map(read_queue).unwrap_or_default(),
+        current: state.current,
+        position: Duration::from_millis(state.position_ms),
+        intent: settings.resume.intent(state.intent, same_boot),
+        repeat: state.repeat,
+        volume: state.volume.filter(|volume| volume.is_finite()),
+        mute: state.mute,
+    };
+    Kept { restored, keeper: Keeper::new(folder, boot_id, settings.save_position_s) }
+}
+
+fn read_queue(file: QueueFile) -> Queue {
+    let read = |entry: EntryFile| match entry.uri.parse() {
+        Ok(uri) => Some(QueueEntry { id: EntryId(entry.id), uri, info: entry.info }),
+        Err(error) => {
+            tracing::warn!(%error, "an entry of the saved queue is left out");
+            None
+        }
+    };
+    let entries = file.entries.into_iter().take(MAX_ENTRIES).filter_map(read).collect();
+    Queue::restore(entries, file.last_id)
+}
+
+/// One of the two files, and when it may be written again.
+#[derive(Default)]
+struct Pending {
+    changed_at: Option<Instant>,
+    not_before: Option<Instant>,
+}
+
+impl Pending {
+    fn changed(&mut self) {
+        self.changed_at.get_or_insert_with(Instant::now);
+    }
+
+    fn due(&self) -> Option<Instant> {
+        let gathered = self.changed_at? + GATHER;
+        Some(self.not_before.map_or(gathered, |not_before| not_before.max(gathered)))
+    }
+
+    fn take_if_due(&mut self, now: Instant, pause: Duration) -> bool {
+        let is_due = self.due().is_some_and(|due| due <= now);
+        if is_due {
+            self.changed_at = None;
+            self.not_before = Some(now + pause);
+        }
+        is_due
+    }
+}
+
+struct Write {
+    path: PathBuf,
+    content: Vec<u8>,
+}
+
+/// Writes queue and state when they changed, in order, without making anybody wait.
+pub(super) struct Keeper {
+    folder: PathBuf,
+    boot_id: String,
+    every: Option<Duration>,
+    position_saved: Instant,
+    queue: Pending,
+    state: Pending,
+    writes: Option<mpsc::UnboundedSender<Write>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl Keeper {
+    fn new(folder: PathBuf, boot_id: String, save_position_s: u64) -> Keeper {
+        let (writes, jobs) = mpsc::unbounded_channel();
+        Keeper {
+            folder,
+            boot_id,
+            every: (save_position_s > 0).then(|| Duration::from_secs(save_position_s)),
+            position_saved: Instant::now(),
+            queue: Pending::default(),
+            state: Pending::default(),
+            writes: Some(writes),
+            writer: Some(tokio::spawn(write_in_order(jobs))),
+        }
+    }
+
+    pub(super) fn queue_changed(&mut self) {
+        self.queue.changed();
+        self.state.changed();
+    }
+
+    pub(super) fn state_changed(&mut self) {
+        self.state.changed();
+    }
+
+    /// Time passed while something plays: now and then the position is worth keeping.
+    pub(super) fn tick(&mut self, now: Instant) {
+        if self.every.is_some_and(|every| now.duration_since(self.position_saved) >= every) {
+            self.state.changed();
+        }
+    }
+
+    /// When [`Keeper::save`] has something to do.
+    pub(super) fn due(&self) -> Option<Instant> {
+        match (self.queue.due(), self.state.due()) {
+            (Some(queue), Some(state)) => Some(queue.min(state)),
+            (queue, state) => queue.or(state),
+        }
+    }
+
+    /// Writes what is due.
+    pub(super) fn save(&mut self, machine: &Machine, position: Duration, now: Instant) {
+        if self.queue.take_if_due(now, QUEUE_PAUSE) {
+            self.write("queue.json", &queue_file(machine));
+        }
+        if self.state.take_if_due(now, STATE_PAUSE) {
+            self.position_saved = now;
+            self.write("state.json", &self.state_file(machine, position));
+        }
+    }
+
+    /// Writes what has changed since the last time, and returns the task that ends when it is on the disk.
+    pub(super) fn last(&mut self, machine: &Machine, position: Duration) -> JoinHandle<()> {
+        if self.queue.changed_at.take().is_some() {
+            self.write("queue.json", &queue_file(machine));
+        }
+        let nothing_to_keep = machine.current().is_none() && !self.folder.join("state.json").exists();
+        if !nothing_to_keep {
+            self.write("state.json", &self.state_file(machine, position));
+        }
+        self.writes = None;
+        self.writer.take().unwrap_or_else(|| tokio::spawn(async {}))
+    }
+
+    fn state_file(&self, machine: &Machine, position: Duration) -> StateFile {
+        let (volume, mute, repeat) = machine.modes();
+        StateFile {
+            version: VERSION,
+            boot_id: self.boot_id.clone(),
+            current: machine.current(),
+            position_ms: u64::try_from(position.as_millis()).unwrap_or(u64::MAX),
+            intent: machine.intent(),
+            repeat,
+            volume: Some(volume),
+            mute,
+        }
+    }
+
+    fn write(&self, name: &str, content: &impl Serialize) {
+        let path = self.folder.join(name);
+        match (serde_json::to_vec(content), &self.writes) {
+            (Ok(content), Some(writes)) => {
+                let _ = writes.send(Write { path, content });
+            }
+            (Err(error), _) => tracing::error!(file = %path.display(), %error, "cannot be written down"),
+            (Ok(_), None) => {}
+        }
+    }
+}
+
+fn queue_file(machine: &Machine) -> QueueFile {
+    let queue = machine.queue();
+    let entries = queue.entries().iter().map(|entry| EntryFile {
+        id: entry.id.0,
+        uri: entry.uri.to_string(),
+        info: entry.info.clone(),
+    });
+    QueueFile { version: VERSION, last_id: queue.last_id(), entries: entries.collect() }
+}
+
+async fn write_in_order(mut jobs: mpsc::UnboundedReceiver<Write>) {
+    let mut failing = false;
+    while let Some(Write { path, content }) = jobs.recv().await {
+        let shown = path.display().to_string();
+        let written = tokio::task::spawn_blocking(move || system::replace(&path, &content)).await;
+        let error = match written {
+            Ok(Ok(())) => {
+                failing = false;
+                continue;
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        // Said once: a full or read-only disk would say so for ever.
+        if !std::mem::replace(&mut failing, true) {
+            tracing::warn!(file = %shown, %error, "cannot keep queue and position; free space or check the folder");
+        }
+    }
+}
