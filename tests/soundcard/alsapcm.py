@@ -26,7 +26,7 @@ class Pcm:
         check(lib.snd_pcm_open(c.byref(self.p), name.encode(), 0, mode))
 
     def setup(self, fmt="S16_LE", rate=48000, channels=2, buffer=12000, period=3000,
-              avail_min=6000, start=1, access=3):
+              avail_min=6000, start=1, access=3, never_stop=False):
         hw = c.create_string_buffer(lib.snd_pcm_hw_params_sizeof())
         check(lib.snd_pcm_hw_params_any(self.p, hw))
         check(lib.snd_pcm_hw_params_set_access(self.p, hw, access))
@@ -42,6 +42,10 @@ class Pcm:
         check(lib.snd_pcm_sw_params_current(self.p, sw))
         check(lib.snd_pcm_sw_params_set_avail_min(self.p, sw, c.c_ulong(avail_min)))
         check(lib.snd_pcm_sw_params_set_start_threshold(self.p, sw, c.c_ulong(start)))
+        if never_stop:
+            boundary = c.c_ulong()
+            check(lib.snd_pcm_sw_params_get_boundary(sw, c.byref(boundary)))
+            check(lib.snd_pcm_sw_params_set_stop_threshold(self.p, sw, boundary))
         check(lib.snd_pcm_sw_params(self.p, sw))
         self.frame = channels * lib.snd_pcm_format_physical_width(
             lib.snd_pcm_format_value(fmt.encode())) // 8

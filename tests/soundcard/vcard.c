@@ -49,7 +49,8 @@ static int vcard_stop(snd_pcm_ioplug_t *io)
 
 	card_update(c, false);
 	have = card_buffered(c, io->appl_ptr);
-	if (!c->dead && io->state != SND_PCM_STATE_XRUN && (c->started || have > 0))
+	if (!c->dead && io->state != SND_PCM_STATE_XRUN && io->state != SND_PCM_STATE_SETUP &&
+	    (c->started || have > 0))
 		record_event(&c->record, "drop", "consumed=%" PRIu64 " discarded=%ld",
 			     c->consumed, (long)(have > 0 ? have : 0));
 	card_store(c);
@@ -85,9 +86,13 @@ static snd_pcm_sframes_t vcard_transfer(snd_pcm_ioplug_t *io, const snd_pcm_chan
 	struct card *c = locked(io);
 	const char *from = (const char *)areas[0].addr + (areas[0].first + offset * areas[0].step) / 8;
 	snd_pcm_uframes_t at = io->appl_ptr % io->buffer_size;
-	snd_pcm_uframes_t first = io->buffer_size - at < size ? io->buffer_size - at : size;
-	snd_pcm_uframes_t end;
+	snd_pcm_uframes_t first, end;
 
+	/* The library offers more than a buffer to a writer that the card has
+	 * passed (see stop_threshold); it comes back with the rest. */
+	if (size > io->buffer_size)
+		size = io->buffer_size;
+	first = io->buffer_size - at < size ? io->buffer_size - at : size;
 	card_update(c, false);
 	if (c->dead)
 		return unlocked(c, -ENODEV);
@@ -194,6 +199,8 @@ static int vcard_sw_params(snd_pcm_ioplug_t *io, snd_pcm_sw_params_t *params)
 	snd_pcm_sw_params_get_stop_threshold(params, &c->stop_threshold);
 	snd_pcm_sw_params_get_silence_size(params, &silence_size);
 	c->silence = silence_size > 0;
+	if (c->stop_threshold > c->boundary)
+		c->stop_threshold = c->boundary;
 	if (c->avail_min > io->buffer_size)
 		c->avail_min = io->buffer_size;
 	card_arm(c, io->state, io->appl_ptr);
