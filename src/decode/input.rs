@@ -1,0 +1,193 @@
+//! The bytes of a track, as the decoder reads them.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use symphonia::core::io::MediaSource;
+
+/// How much of the beginning of an input that cannot seek is kept until its format is known, in bytes.
+const HEAD_CAP: usize = 256 * 1024;
+
+/// Bytes of a track; reading blocks until they are there or fails.
+pub trait Input: Read + Seek + Send + Sync {
+    /// Length of the whole track in bytes, if the server told.
+    fn byte_len(&self) -> Option<u64>;
+    /// Whether any byte can be reached at any time. `seek` is called only if so.
+    fn is_seekable(&self) -> bool;
+}
+
+/// What is known about a track's format before its first byte.
+#[derive(Clone, Debug, Default)]
+pub struct Hints {
+    /// The server's `Content-Type`; parameters are ignored.
+    pub content_type: Option<String>,
+    /// The extension in the URL's path or the file's name, without the dot.
+    pub extension: Option<String>,
+}
+
+/// A file on disk as [`Input`].
+#[derive(Debug)]
+pub struct FileInput {
+    file: File,
+    len: Option<u64>,
+    seekable: bool,
+}
+
+impl FileInput {
+    /// Takes an open file; anything but a regular file is read forward only.
+    pub fn new(file: File) -> io::Result<FileInput> {
+        let meta = file.metadata()?;
+        let seekable = meta.is_file();
+        Ok(FileInput { file, len: seekable.then_some(meta.len()), seekable })
+    }
+}
+
+impl Read for FileInput {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.file.read(buf)
+    }
+}
+
+impl Seek for FileInput {
+    fn seek(&mut self, pos: SeekFrom) -> io::Result<u64> {
+        self.file.seek(pos)
+    }
+}
+
+impl Input for FileInput {
+    fn byte_len(&self) -> Option<u64> {
+        self.len
+    }
+    fn is_seekable(&self) -> bool {
+        self.seekable
+    }
+}
+
+/// An input that several [`Handle`]s in turn read from, so that a reader can be thrown away and built anew.
+#[derive(Clone)]
+pub(super) struct Source {
+    shared: Arc<Mutex<Shared>>,
+    seekable: bool,
+    len: Option<u64>,
+}
+
+struct Shared {
+    input: Box<dyn Input>,
+    /// Where the input itself stands.
+    pos: u64,
+    /// The first bytes of an input that cannot seek.
+    head: Vec<u8>,
+    recording: bool,
+    /// The first real failure, which demuxers tend to swallow.
+    failure: Option<io::Error>,
+}
+
+impl Source {
+    pub(super) fn new(input: Box<dyn Input>) -> Source {
+        let (seekable, len) = (input.is_seekable(), input.byte_len());
+        let shared = Shared { input, pos: 0, head: Vec::new(), recording: !seekable, failure: None };
+        Source { shared: Arc::new(Mutex::new(shared)), seekable, len }
+    }
+
+    pub(super) fn is_seekable(&self) -> bool {
+        self.seekable
+    }
+
+    /// A reader at byte 0. Whether it says that it can seek is decided by `seekable`, now and later.
+    pub(super) fn handle(&self, seekable: &Arc<AtomicBool>) -> Handle {
+        Handle { source: self.clone(), pos: 0, seekable: seekable.clone() }
+    }
+
+    /// The format is known: the beginning need not be kept any longer.
+    pub(super) fn stop_recording(&self) {
+        self.lock().recording = false;
+    }
+
+    pub(super) fn take_failure(&self) -> Option<io::Error> {
+        self.lock().failure.take()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        // A panic inside the input leaves nothing half done that matters: the track is given up then.
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shared {
+    fn read_at(&mut self, pos: u64, buf: &mut [u8], seekable: bool) -> io::Result<usize> {
+        if pos < self.head.len() as u64 {
+            let from = &self.head[pos as usize..];
+            let n = from.len().min(buf.len());
+            buf[..n].copy_from_slice(&from[..n]);
+            return Ok(n);
+        }
+        if !self.recording && !self.head.is_empty() {
+            self.head = Vec::new();
+        }
+        if pos != self.pos {
+            if !seekable {
+                return Err(io::Error::new(io::ErrorKind::Unsupported, "these bytes are gone"));
+            }
+            self.pos = self.input.seek(SeekFrom::Start(pos))?;
+        }
+        let n = self.input.read(buf)?;
+        if self.recording && self.head.len() as u64 == self.pos {
+            if self.head.len() + n <= HEAD_CAP {
+                self.head.extend_from_slice(&buf[..n]);
+            } else {
+                self.recording = false;
+            }
+        }
+        self.pos += n as u64;
+        Ok(n)
+    }
+}
+
+/// One reader's place in a [`Source`]. Seeking costs nothing until the next read.
+pub(super) struct Handle {
+    source: Source,
+    pos: u64,
+    seekable: Arc<AtomicBool>,
+}
+
+impl Read for Handle {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let mut shared = self.source.lock();
+        match shared.read_at(self.pos, buf, self.source.seekable) {
+            Ok(n) => {
+                self.pos += n as u64;
+                Ok(n)
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => Err(e),
+            Err(e) => {
+                let told = io::Error::new(e.kind(), e.to_string());
+                shared.failure.get_or_insert(e);
+                Err(told)
+            }
+        }
+    }
+}
+
+impl Seek for Handle {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let pos = match to {
+            SeekFrom::Start(pos) => Some(pos),
+            SeekFrom::Current(by) => self.pos.checked_add_signed(by),
+            SeekFrom::End(by) => self.source.len.and_then(|len| len.checked_add_signed(by)),
+        };
+        self.pos = pos.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "seek outside the track"))?;
+        Ok(self.pos)
+    }
+}
+
+impl MediaSource for Handle {
+    fn is_seekable(&self) -> bool {
+        // Without a length the demuxers' arithmetic for jumps has nothing to work with.
+        self.source.seekable && self.source.len.is_some() && self.seekable.load(Ordering::Relaxed)
+    }
+    fn byte_len(&self) -> Option<u64> {
+        self.source.len
+    }
+}

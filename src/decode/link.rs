@@ -1,0 +1,312 @@
+//! One stretch of sound with its decoder: a whole track, or one link of a chained Ogg stream.
+
+use symphonia::core::audio::GenericAudioBufferRef;
+use symphonia::core::codecs::CodecParameters;
+use symphonia::core::codecs::audio::{
+    AudioCodecId, AudioCodecParameters, AudioDecoder, AudioDecoderOptions, well_known as id,
+};
+use symphonia::core::errors::Error;
+use symphonia::core::formats::{FormatReader, Track, TrackType};
+use symphonia::core::packet::Packet;
+use symphonia::core::units::{Duration, TimeBase, Timestamp};
+
+use super::error::DecodeError;
+use super::quirks::{mp4, opus};
+use super::registry::{self, Container};
+use super::source::SourceFormat;
+use super::tags::Tags;
+
+/// AAC encoders put one frame of priming in front unless the container says otherwise.
+const AAC_PRIMING: i64 = 1024;
+
+/// A decoder with what is needed to number its frames.
+///
+/// *Raw* frames are numbered as the container does, with what the encoder added; frame 0 of the recording is
+/// raw frame `start`.
+pub(super) struct Link {
+    pub(super) track_id: u32,
+    codec_id: AudioCodecId,
+    codec: Box<dyn AudioDecoder>,
+    params: AudioCodecParameters,
+    pub(super) codec_name: String,
+    pub(super) gain: f32,
+    time_base: Option<TimeBase>,
+    pub(super) start: i64,
+    /// First raw frame behind the recording, where the container is to be believed.
+    pub(super) end: Option<i64>,
+    /// Length of the recording in frames, as stated.
+    pub(super) frames: Option<u64>,
+    pub(super) format: SourceFormat,
+    /// First raw frame that this link gave since it was opened.
+    pub(super) origin: Option<i64>,
+    /// First raw frame after the last jump.
+    pub(super) landed: Option<i64>,
+    raw_next: Option<i64>,
+    container: Container,
+}
+
+/// What a packet gave.
+pub(super) enum Outcome {
+    /// Frames, now in [`Link::decoded`]; the last `trim_end` are padding.
+    Sound { raw: i64, frames: usize, trim_end: u64 },
+    /// Nothing yet; some decoders need a first packet to begin.
+    Nothing,
+    /// It could not be decoded.
+    Lost(String),
+}
+
+impl Link {
+    pub(super) fn new(
+        reader: &dyn FormatReader,
+        container: Container,
+        layout: &mp4::Layout,
+        tags: &Tags,
+    ) -> Result<Link, DecodeError> {
+        let track = reader.default_track(TrackType::Audio).ok_or_else(no_sound)?;
+        let Some(CodecParameters::Audio(params)) = &track.codec_params else { return Err(no_sound()) };
+        let mut params = params.clone();
+        let head = match (params.codec, &params.extra_data) {
+            (id::CODEC_ID_OPUS, Some(extra)) => opus::Head::parse(extra),
+            _ => None,
+        };
+        let format = format_of(&params);
+        if params.codec == id::CODEC_ID_OPUS {
+            // Else the decoder would apply the half of it that it knows.
+            params.extra_data = None;
+        }
+        let mut link = Link {
+            track_id: track.id,
+            codec_id: params.codec,
+            codec_name: codec_name(params.codec),
+            codec: make_codec(&params)?,
+            params,
+            gain: head.map_or(1.0, |head| head.gain),
+            time_base: track.time_base,
+            start: 0,
+            end: None,
+            frames: None,
+            format,
+            origin: None,
+            landed: None,
+            raw_next: None,
+            container,
+        };
+        link.place(track, head.map_or(0, |head| i64::from(head.pre_skip)), layout, tags);
+        Ok(link)
+    }
+
+    /// Finds out where the recording begins and ends.
+    fn place(&mut self, track: &Track, pre_skip: i64, layout: &mp4::Layout, tags: &Tags) {
+        let stated = track.num_frames.filter(|&n| n > 0).and_then(|n| i64::try_from(n).ok());
+        match self.container {
+            // Without a LAME tag the length may be a guess, by which nothing may be cut.
+            Container::Mpeg => self.end = stated.filter(|_| track.delay.is_some()),
+            Container::Mp4 => {
+                let media = stated.or_else(|| {
+                    let raw = self.to_frames(i64::try_from(track.duration?.get()).ok()?);
+                    (raw > 0).then_some(raw)
+                });
+                self.place_mp4(media, pre_skip, layout, tags);
+            }
+            Container::Caf => {
+                self.end = stated.filter(|_| track.delay.is_some());
+                self.frames = track.num_frames;
+            }
+            // The demuxer marks padding in the packets themselves; the length is that of the last page.
+            Container::Ogg => {
+                self.start = pre_skip;
+                self.frames = stated.map(|end| end.saturating_sub(pre_skip).max(0) as u64);
+            }
+            Container::Mkv => self.start = pre_skip,
+            Container::Adts => {}
+            Container::Flac | Container::Wav | Container::Aiff | Container::Unknown => {
+                self.frames = track.num_frames;
+            }
+        }
+        if let Some(end) = self.end {
+            self.frames = Some(end.saturating_sub(self.start).max(0) as u64);
+        }
+    }
+
+    fn place_mp4(&mut self, media: Option<i64>, pre_skip: i64, layout: &mp4::Layout, tags: &Tags) {
+        let is_aac = self.codec_id == id::CODEC_ID_AAC;
+        if let Some(note) = tags.itunes_gapless.filter(|_| is_aac && self.has_exact_labels()) {
+            self.start = note.delay as i64;
+            self.end = Some(self.start.saturating_add_unsigned(note.frames));
+            return;
+        }
+        self.start = match layout.edit {
+            Some(edit) => self.to_frames(i64::try_from(edit.start).unwrap_or(0)),
+            None if is_aac => AAC_PRIMING,
+            None => pre_skip,
+        };
+        let frames = media.map(|media| media.saturating_sub(self.start).max(0) as u64);
+        let frames = match (frames, layout.edit) {
+            (Some(frames), Some(edit)) => Some(edit.frames(frames, self.format.rate)),
+            (frames, _) => frames,
+        };
+        self.end = frames.map(|frames| self.start.saturating_add_unsigned(frames));
+    }
+
+    /// Whether the container counts frames, not milliseconds.
+    pub(super) fn has_exact_labels(&self) -> bool {
+        self.time_base.is_some_and(|tb| {
+            u64::from(tb.numer.get()) * u64::from(self.format.rate) == u64::from(tb.denom.get())
+        })
+    }
+
+    fn to_frames(&self, ts: i64) -> i64 {
+        let Some(tb) = self.time_base.filter(|_| !self.has_exact_labels()) else { return ts };
+        let scaled = i128::from(ts) * i128::from(tb.numer.get()) * i128::from(self.format.rate);
+        let denom = i128::from(tb.denom.get());
+        i64::try_from((scaled + denom / 2).div_euclid(denom)).unwrap_or(i64::MAX)
+    }
+
+    /// The container's time of a raw frame.
+    pub(super) fn to_timestamp(&self, raw: i64) -> Timestamp {
+        let Some(tb) = self.time_base.filter(|_| !self.has_exact_labels()) else { return Timestamp::new(raw) };
+        let scaled = i128::from(raw) * i128::from(tb.denom.get());
+        let ts = scaled.div_euclid(i128::from(tb.numer.get()) * i128::from(self.format.rate.max(1)));
+        Timestamp::new(i64::try_from(ts).unwrap_or(i64::MAX))
+    }
+
+    /// Frames that a decoder needs before the first good one after a jump.
+    pub(super) fn warm_up(&self) -> i64 {
+        match self.codec_id {
+            // The bit reservoir, the overlap and the filter bank.
+            id::CODEC_ID_MP3 => 3 * 1152,
+            id::CODEC_ID_MP1 | id::CODEC_ID_MP2 => 2 * 1152,
+            id::CODEC_ID_AAC => 1024,
+            // RFC 7845, section 4.6: 80 ms.
+            id::CODEC_ID_OPUS => 3840,
+            _ => 0,
+        }
+    }
+
+    /// The next packet does not follow the last one.
+    pub(super) fn reset(&mut self) {
+        self.codec.reset();
+        self.raw_next = None;
+        self.landed = None;
+    }
+
+    pub(super) fn decode(&mut self, mut packet: Packet) -> Result<Outcome, DecodeError> {
+        let trim_end = packet.trim_end.get();
+        // Trimming happens here, by frame numbers; decoders differ in what they trim.
+        (packet.trim_start, packet.trim_end) = (Duration::ZERO, Duration::ZERO);
+        let decoded = match self.codec.decode(&packet) {
+            Err(Error::ResetRequired) => {
+                self.codec = make_codec(&self.params)?;
+                self.codec.decode(&packet)
+            }
+            decoded => decoded,
+        };
+        let (frames, rate, channels) = match decoded {
+            Ok(buf) => (buf.frames(), buf.spec().rate(), buf.spec().channels().count()),
+            Err(Error::Unsupported(reason)) if self.origin.is_none() => {
+                return Err(DecodeError::Unsupported {
+                    codec: self.codec_name.clone(),
+                    reason: reason.to_owned(),
+                });
+            }
+            Err(e) => {
+                self.raw_next = None;
+                return Ok(Outcome::Lost(e.to_string()));
+            }
+        };
+        if frames == 0 || channels == 0 || rate == 0 {
+            return Ok(Outcome::Nothing);
+        }
+        self.format.rate = rate;
+        self.format.channels = u16::try_from(channels).unwrap_or(u16::MAX);
+        let raw = self.number(self.to_frames(packet.pts.get()));
+        self.raw_next = Some(raw.saturating_add(frames as i64));
+        Ok(Outcome::Sound { raw, frames, trim_end })
+    }
+
+    /// The raw frame of a packet that says `label` and gave sound.
+    fn number(&mut self, label: i64) -> i64 {
+        if self.origin.is_none() {
+            // A recording of a radio station, or Matroska's milliseconds: it begins where it begins.
+            if self.container == Container::Mkv {
+                self.start = self.start.saturating_add(label);
+            } else if label > self.start {
+                self.start = label;
+            }
+            self.origin = Some(label);
+        }
+        let raw = match self.raw_next {
+            Some(next) if label.saturating_sub(next) > self.tolerance() => label,
+            Some(next) => next,
+            None => label,
+        };
+        self.landed.get_or_insert(raw);
+        raw
+    }
+
+    /// By how many frames a label may run ahead before it means that something is missing.
+    fn tolerance(&self) -> i64 {
+        match self.container {
+            Container::Flac | Container::Mp4 if self.has_exact_labels() => 0,
+            _ => i64::from(self.format.rate / 5),
+        }
+    }
+
+    pub(super) fn decoded(&self) -> GenericAudioBufferRef<'_> {
+        self.codec.last_decoded()
+    }
+}
+
+fn no_sound() -> DecodeError {
+    DecodeError::NotAudio { found: "it holds no sound track".to_owned() }
+}
+
+fn make_codec(params: &AudioCodecParameters) -> Result<Box<dyn AudioDecoder>, DecodeError> {
+    // Vorbis leaves out its first, half block only when it may trim; for the others packets carry no trim.
+    let options = AudioDecoderOptions::default().gapless(true);
+    registry::codecs().make_audio_decoder(params, &options).map_err(|e| DecodeError::Unsupported {
+        codec: codec_name(params.codec),
+        reason: match (params.codec, e) {
+            (id::CODEC_ID_AAC, Error::Unsupported(_)) => "only AAC-LC in mono or stereo is".to_owned(),
+            (id::CODEC_ID_OPUS, Error::Unsupported(_)) => "only mono and stereo are".to_owned(),
+            (_, Error::Unsupported(_)) => "there is no decoder for it".to_owned(),
+            (_, e) => e.to_string(),
+        },
+    })
+}
+
+fn format_of(params: &AudioCodecParameters) -> SourceFormat {
+    let lossy = !matches!(params.codec, id::CODEC_ID_FLAC | id::CODEC_ID_ALAC) && !is_pcm(params.codec);
+    let bits = match (params.codec, &params.extra_data) {
+        _ if lossy => 32,
+        // The depth in ALAC's own configuration, byte 5.
+        (id::CODEC_ID_ALAC, Some(config)) => config.get(5).map_or(32, |&depth| u32::from(depth)),
+        _ => params.bits_per_sample.or(params.bits_per_coded_sample).unwrap_or(32),
+    };
+    SourceFormat {
+        rate: params.sample_rate.unwrap_or(0),
+        channels: params.channels.as_ref().map_or(0, |c| u16::try_from(c.count()).unwrap_or(u16::MAX)),
+        bits: if (1..=32).contains(&bits) { bits as u16 } else { 32 },
+        lossy,
+    }
+}
+
+fn is_pcm(codec: AudioCodecId) -> bool {
+    registry::codecs().get_audio_decoder(codec).is_some_and(|c| c.codec.info.short_name.starts_with("pcm"))
+}
+
+fn codec_name(codec: AudioCodecId) -> String {
+    match codec {
+        id::CODEC_ID_VORBIS => "Vorbis".to_owned(),
+        id::CODEC_ID_OPUS => "Opus".to_owned(),
+        id::CODEC_ID_AC3 => "AC-3".to_owned(),
+        id::CODEC_ID_EAC3 => "E-AC-3".to_owned(),
+        id::CODEC_ID_WMA => "WMA".to_owned(),
+        id::CODEC_ID_WAVPACK => "WavPack".to_owned(),
+        _ if is_pcm(codec) => "PCM".to_owned(),
+        _ => match registry::codecs().get_audio_decoder(codec) {
+            Some(known) => known.codec.info.short_name.to_ascii_uppercase(),
+            None => "this codec".to_owned(),
+        },
+    }
+}

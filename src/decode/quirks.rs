@@ -1,0 +1,4 @@
+//! What the demuxers leave undone, one file for each format.
+
+pub(super) mod mp4;
+pub(super) mod opus;

@@ -1,0 +1,197 @@
+//! Which reader and which decoder take a track.
+
+use std::io::{Read, Seek, SeekFrom};
+use std::sync::LazyLock;
+use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+
+use symphonia::core::codecs::registry::CodecRegistry;
+use symphonia::core::common::Limit;
+use symphonia::core::errors::{Error, Result};
+use symphonia::core::formats::probe::{Hint, Probe, ProbeOptions};
+use symphonia::core::formats::{FormatOptions, FormatReader};
+use symphonia::core::io::MediaSourceStream;
+use symphonia::core::meta::MetadataOptions;
+use symphonia::default::{formats, meta};
+use symphonia_adapter_libopus::OpusDecoder;
+
+use super::error::DecodeError;
+use super::input::{Handle, Hints, Source};
+
+/// How far a format is searched for in what does not begin with one, in bytes.
+const PROBE_DEPTH: u32 = 128 * 1024;
+/// Pictures above this size in bytes are not kept: art comes from elsewhere.
+const PICTURE_LIMIT: usize = 64 * 1024;
+const TAG_LIMIT: usize = 64 * 1024;
+
+/// The containers that are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Container {
+    Flac,
+    Mpeg,
+    Adts,
+    Mp4,
+    Ogg,
+    Wav,
+    Aiff,
+    Caf,
+    Mkv,
+    /// To be found out by probing.
+    Unknown,
+}
+
+impl Container {
+    /// By the first bytes, then by what the server said.
+    fn guess(head: &[u8], hints: &Hints) -> Container {
+        Container::from_magic(head).or_else(|| Container::from_hints(hints)).unwrap_or(Container::Unknown)
+    }
+
+    fn from_magic(head: &[u8]) -> Option<Container> {
+        Some(match head {
+            [b'f', b'L', b'a', b'C', ..] => Container::Flac,
+            [b'O', b'g', b'g', b'S', ..] => Container::Ogg,
+            [b'R', b'I', b'F', b'F', ..] => Container::Wav,
+            [b'F', b'O', b'R', b'M', ..] => Container::Aiff,
+            [b'c', b'a', b'f', b'f', ..] => Container::Caf,
+            [0x1a, 0x45, 0xdf, 0xa3, ..] => Container::Mkv,
+            [_, _, _, _, b'f', b't', b'y', b'p', ..] => Container::Mp4,
+            // The two layer bits are 0 in ADTS and never in MPEG audio.
+            [0xff, b, ..] if b & 0xf6 == 0xf0 => Container::Adts,
+            [0xff, b, ..] if b & 0xe0 == 0xe0 => Container::Mpeg,
+            _ => return None,
+        })
+    }
+
+    fn from_hints(hints: &Hints) -> Option<Container> {
+        let kind = hints.content_type.as_deref().unwrap_or_default();
+        let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let extension = hints.extension.as_deref().unwrap_or_default().to_ascii_lowercase();
+        Some(match (kind.as_str(), extension.as_str()) {
+            ("audio/mpeg" | "audio/mp3" | "audio/x-mp3" | "audio/mpegurl", _) | ("", "mp3") => Container::Mpeg,
+            ("audio/aac" | "audio/aacp" | "audio/x-aac", _) | ("", "aac") => Container::Adts,
+            ("audio/flac" | "audio/x-flac", _) | ("", "flac") => Container::Flac,
+            _ => return None,
+        })
+    }
+
+    /// Whether the reader must be able to seek from the start. The others then cost fewer requests.
+    pub(super) fn opens_seekable(self) -> bool {
+        // MPEG audio only estimates its length from the first frames then.
+        matches!(self, Container::Mp4 | Container::Mpeg)
+    }
+
+    /// Whether a reader that was opened forward-only never learns to seek.
+    pub(super) fn stays_forward_only(self) -> bool {
+        matches!(self, Container::Ogg | Container::Mkv | Container::Caf | Container::Unknown)
+    }
+}
+
+static CODECS: LazyLock<CodecRegistry> = LazyLock::new(|| {
+    let mut codecs = CodecRegistry::new();
+    symphonia::default::register_enabled_codecs(&mut codecs);
+    codecs.register_audio_decoder::<OpusDecoder>();
+    codecs
+});
+
+pub(super) fn codecs() -> &'static CodecRegistry {
+    &CODECS
+}
+
+/// A probe for one container, so that nothing else is mistaken for it, or for all.
+fn probe_for(container: Container) -> Probe {
+    let mut probe =
+        Probe::new_with_options(&ProbeOptions { max_probe_depth: PROBE_DEPTH, ..ProbeOptions::default() });
+    match container {
+        Container::Flac => probe.register_format::<formats::FlacReader<'_>>(),
+        Container::Mpeg => probe.register_format::<formats::MpaReader<'_>>(),
+        Container::Adts => probe.register_format::<formats::AdtsReader<'_>>(),
+        Container::Mp4 => probe.register_format::<formats::IsoMp4Reader<'_>>(),
+        Container::Ogg => probe.register_format::<formats::OggReader<'_>>(),
+        Container::Wav => probe.register_format::<formats::WavReader<'_>>(),
+        Container::Aiff => probe.register_format::<formats::AiffReader<'_>>(),
+        Container::Caf => probe.register_format::<formats::CafReader<'_>>(),
+        Container::Mkv => probe.register_format::<formats::MkvReader<'_>>(),
+        Container::Unknown => symphonia::default::register_enabled_formats(&mut probe),
+    }
+    if container != Container::Unknown {
+        probe.register_metadata::<meta::Id3v2Reader<'_>>();
+    }
+    probe
+}
+
+/// A demuxer on a track's bytes, with the container that it turned out to be.
+pub(super) type Reader = Box<dyn FormatReader>;
+
+/// Finds the container and opens a reader, from byte 0.
+pub(super) fn open(
+    source: &Source,
+    hints: &Hints,
+    seekable: &Arc<AtomicBool>,
+) -> std::result::Result<(Reader, Container), DecodeError> {
+    let head = read_head(source, seekable)?;
+    let guess = Container::guess(&head, hints);
+    seekable.store(guess.opens_seekable(), std::sync::atomic::Ordering::Relaxed);
+    let mut opened = open_as(guess, source.handle(seekable)).map(|reader| (reader, guess));
+    if opened.is_err() && source.take_failure().is_none_or(|e| e.kind() == std::io::ErrorKind::Unsupported) {
+        let found = open_as(Container::Unknown, source.handle(seekable));
+        if let Ok(reader) = found {
+            let container = container_of(reader.as_ref());
+            opened = Ok((reader, container));
+        }
+    }
+    match opened {
+        Ok(opened) => Ok(opened),
+        Err(e) => Err(not_audio(e, guess, &head, source)),
+    }
+}
+
+/// Opens a reader for a container that is known.
+pub(super) fn open_as(container: Container, handle: Handle) -> Result<Reader> {
+    let stream = MediaSourceStream::new(Box::new(handle), Default::default());
+    let options = MetadataOptions::default()
+        .limit_visual_bytes(Limit::Maximum(PICTURE_LIMIT))
+        .limit_tag_bytes(Limit::Maximum(TAG_LIMIT));
+    probe_for(container).probe(&Hint::new(), stream, FormatOptions::default(), options)
+}
+
+fn container_of(reader: &dyn FormatReader) -> Container {
+    use symphonia::core::formats::well_known as id;
+    match reader.format_info().format {
+        id::FORMAT_ID_FLAC => Container::Flac,
+        id::FORMAT_ID_MP1 | id::FORMAT_ID_MP2 | id::FORMAT_ID_MP3 => Container::Mpeg,
+        id::FORMAT_ID_ADTS => Container::Adts,
+        id::FORMAT_ID_ISOMP4 => Container::Mp4,
+        id::FORMAT_ID_OGG => Container::Ogg,
+        id::FORMAT_ID_WAVE => Container::Wav,
+        id::FORMAT_ID_AIFF => Container::Aiff,
+        id::FORMAT_ID_CAF => Container::Caf,
+        id::FORMAT_ID_MKV => Container::Mkv,
+        _ => Container::Unknown,
+    }
+}
+
+/// The first bytes; fewer at the end of a short file.
+fn read_head(source: &Source, seekable: &Arc<AtomicBool>) -> std::result::Result<Vec<u8>, DecodeError> {
+    let mut handle = source.handle(seekable);
+    handle.seek(SeekFrom::Start(0)).map_err(DecodeError::Input)?;
+    let mut head = Vec::with_capacity(16);
+    handle.take(16).read_to_end(&mut head).map_err(DecodeError::Input)?;
+    Ok(head)
+}
+
+fn not_audio(e: Error, guess: Container, head: &[u8], source: &Source) -> DecodeError {
+    if let Some(failure) = source.take_failure() {
+        return DecodeError::Input(failure);
+    }
+    let text = String::from_utf8_lossy(head).trim_start().to_ascii_lowercase();
+    let found = match guess {
+        _ if head.is_empty() => "it is empty".to_owned(),
+        _ if text.starts_with("<!doctype") || text.starts_with("<html") => "it is a web page".to_owned(),
+        _ if text.starts_with("<?xml") => "it is an XML document".to_owned(),
+        _ if text.starts_with('{') || text.starts_with('[') => "it is a JSON document".to_owned(),
+        _ if text.starts_with("#extm3u") || text.starts_with("[playlist]") => "it is a playlist".to_owned(),
+        Container::Unknown => "its format is not known".to_owned(),
+        container => format!("it looks like {container:?} but is cut short or damaged ({e})"),
+    };
+    DecodeError::NotAudio { found }
+}

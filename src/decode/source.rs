@@ -1,0 +1,449 @@
+//! A track as a run of frames: open, read on, jump.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use symphonia::core::errors::Error;
+use symphonia::core::formats::{SeekMode, SeekTo};
+
+use super::error::DecodeError;
+use super::input::{Hints, Input, Source};
+use super::link::{Link, Outcome};
+use super::quirks::mp4;
+use super::registry::{self, Container, Reader};
+use super::samples;
+use super::tags::{self, Tags};
+use crate::track::TrackInfo;
+
+/// After so many unreadable packets in a row the track is given up.
+const LOST_LIMIT: u32 = 100;
+/// An input that cannot seek is searched for its MP4 index so far, in bytes; it must be read again after.
+const FORWARD_SCAN: u64 = 128 * 1024;
+
+/// What comes out of a [`Decoder`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceFormat {
+    /// Frames in a second.
+    pub rate: u32,
+    /// Samples in a frame, in the order of WAVE: left, right, centre, LFE, rear, side.
+    pub channels: u16,
+    /// Significant bits of a sample, counted from the top; 32 for lossy codecs and floats.
+    pub bits: u16,
+    /// Whether the codec is lossy.
+    pub lossy: bool,
+}
+
+/// Where a seek ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Landed {
+    /// Number of the frame that [`Decoder::next`] gives next.
+    pub frame: u64,
+    /// False where the container tells only about when that is (Matroska).
+    pub exact: bool,
+}
+
+/// A track that is being decoded. Frames are numbered from 0 at the first one of the recording; what an
+/// encoder added in front and behind is left out.
+pub struct Decoder {
+    source: Source,
+    seekable: Arc<AtomicBool>,
+    container: Container,
+    layout: mp4::Layout,
+    reader: Reader,
+    /// The reader was told that it can seek when it was built.
+    built_seekable: bool,
+    link: Link,
+    /// Links of a chained stream that are behind.
+    links_before: u32,
+    /// Number of the first frame of this link.
+    base: u64,
+    tags: Tags,
+    estimate: Option<Duration>,
+    /// Number of the frame that the next packet begins with, as far as frames follow each other.
+    cursor: u64,
+    /// Frames before this one are not wanted.
+    want: u64,
+    /// The next packet comes from elsewhere.
+    jumped: bool,
+    /// Decoded and not yet given out.
+    pending: Vec<i32>,
+    ended: bool,
+    broken: bool,
+    lost_in_row: u32,
+    lost: u64,
+}
+
+impl Decoder {
+    /// Finds out what the track is and decodes its first frames.
+    pub fn open(input: Box<dyn Input>, hints: &Hints) -> Result<Decoder, DecodeError> {
+        let opened = catch_unwind(AssertUnwindSafe(|| Decoder::open_unguarded(input, hints)));
+        opened.unwrap_or(Err(DecodeError::Panicked))
+    }
+
+    /// Of the frames that come next. It may change within a track, between two calls of [`Decoder::next`].
+    pub fn format(&self) -> SourceFormat {
+        self.link.format
+    }
+
+    /// The codec as people write it: "FLAC", "MP3", "AAC", "ALAC", "Vorbis", "Opus", "PCM".
+    pub fn codec(&self) -> &str {
+        &self.link.codec_name
+    }
+
+    /// Length of the recording in frames at its own rate, if it is known exactly. [`TrackInfo::duration`] may
+    /// hold an estimate where this is `None`.
+    pub fn total_frames(&self) -> Option<u64> {
+        self.link.frames.filter(|_| self.links_before == 0)
+    }
+
+    /// What the container says about the track.
+    pub fn tags(&self) -> TrackInfo {
+        let mut info = self.tags.info.clone();
+        let rate = self.link.format.rate;
+        let exact = self.total_frames().filter(|_| rate > 0);
+        let exact = exact.map(|frames| Duration::from_secs_f64(frames as f64 / f64::from(rate)));
+        info.duration = exact.or(self.estimate);
+        info
+    }
+
+    /// Packets that could not be decoded so far. They are replaced by silence of their length.
+    pub fn lost_packets(&self) -> u64 {
+        self.lost
+    }
+
+    /// Appends the next frames to `out`, interleaved and left-justified, and returns how many. `None` at the
+    /// end of the track. All frames of one call are in one [`Decoder::format`].
+    ///
+    /// Not an [`Iterator`], since frames go to a buffer that is used again.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self, out: &mut Vec<i32>) -> Result<Option<usize>, DecodeError> {
+        self.guarded(|decoder| {
+            if decoder.pending.is_empty() && !decoder.fill()? {
+                return Ok(None);
+            }
+            let frames = decoder.pending_frames();
+            out.append(&mut decoder.pending);
+            Ok(Some(frames))
+        })
+    }
+
+    /// Goes to a frame; behind the end it goes to the end. The next frame that [`Decoder::next`] gives is
+    /// `Landed::frame`.
+    ///
+    /// MP3 and ADTS without an index are read from their beginning, which costs as many bytes.
+    pub fn seek(&mut self, frame: u64) -> Result<Landed, DecodeError> {
+        self.guarded(|decoder| decoder.seek_unguarded(frame))
+    }
+
+    /// Reads the track's end, where that is needed to know its length (Ogg), and returns the length.
+    ///
+    /// Worth calling when the whole track is at hand, since it costs three jumps over the network else.
+    pub fn measure(&mut self) -> Result<Option<u64>, DecodeError> {
+        self.guarded(|decoder| {
+            if decoder.container == Container::Ogg
+                && decoder.links_before == 0
+                && decoder.link.frames.is_none()
+                && decoder.source.is_seekable()
+            {
+                let seekable = Arc::new(AtomicBool::new(true));
+                let measured = registry::open_as(Container::Ogg, decoder.source.handle(&seekable));
+                if let Some(failure) = decoder.source.take_failure() {
+                    return Err(DecodeError::Input(failure));
+                }
+                if let Ok(reader) = measured {
+                    let link = Link::new(reader.as_ref(), decoder.container, &decoder.layout, &decoder.tags)?;
+                    let shift = decoder.link.start.saturating_sub(link.start).max(0) as u64;
+                    decoder.link.frames = link.frames.map(|frames| frames.saturating_sub(shift));
+                }
+            }
+            Ok(decoder.total_frames())
+        })
+    }
+
+    fn guarded<T>(
+        &mut self,
+        run: impl FnOnce(&mut Decoder) -> Result<T, DecodeError>,
+    ) -> Result<T, DecodeError> {
+        if self.broken {
+            return Err(DecodeError::Panicked);
+        }
+        let result = catch_unwind(AssertUnwindSafe(|| run(self)));
+        result.unwrap_or_else(|_| {
+            self.broken = true;
+            Err(DecodeError::Panicked)
+        })
+    }
+
+    fn open_unguarded(input: Box<dyn Input>, hints: &Hints) -> Result<Decoder, DecodeError> {
+        let source = Source::new(input);
+        let seekable = Arc::new(AtomicBool::new(false));
+        let layout = scan_mp4(&source, &seekable)?;
+        let (mut reader, container) = registry::open(&source, hints, &seekable)?;
+        source.stop_recording();
+        let tags = tags::read(reader.as_mut());
+        let link = Link::new(reader.as_ref(), container, &layout, &tags)?;
+        let estimate = estimate(&reader, &link);
+        let mut decoder = Decoder {
+            built_seekable: seekable.load(Ordering::Relaxed),
+            source,
+            seekable,
+            container,
+            layout,
+            reader,
+            link,
+            links_before: 0,
+            base: 0,
+            tags,
+            estimate,
+            cursor: 0,
+            want: 0,
+            jumped: true,
+            pending: Vec::new(),
+            ended: false,
+            broken: false,
+            lost_in_row: 0,
+            lost: 0,
+        };
+        if !decoder.fill()? {
+            if decoder.lost > 0 {
+                let reason = "nothing of it could be decoded".to_owned();
+                return Err(DecodeError::Damaged { lost: decoder.lost_in_row, reason });
+            }
+            return Err(DecodeError::NotAudio { found: "it holds no sound".to_owned() });
+        }
+        decoder.seekable.store(true, Ordering::Relaxed);
+        Ok(decoder)
+    }
+
+    /// Decodes until something is pending; false at the end of the track.
+    fn fill(&mut self) -> Result<bool, DecodeError> {
+        while self.pending.is_empty() && !self.ended {
+            self.step()?;
+        }
+        Ok(!self.pending.is_empty())
+    }
+
+    fn step(&mut self) -> Result<(), DecodeError> {
+        if self.container != Container::Ogg && self.is_behind_end() {
+            self.ended = true;
+            return Ok(());
+        }
+        let packet = self.reader.next_packet();
+        if let Some(failure) = self.source.take_failure() {
+            return Err(DecodeError::Input(failure));
+        }
+        let packet = match packet {
+            Ok(Some(packet)) if packet.track_id == self.link.track_id => packet,
+            Ok(Some(_)) => return Ok(()),
+            Ok(None) => {
+                self.ended = true;
+                return Ok(());
+            }
+            Err(Error::ResetRequired) => return self.next_link(),
+            // Cut short: what there was has been played.
+            Err(Error::IoError(_)) => {
+                self.ended = true;
+                return Ok(());
+            }
+            Err(e) => return self.note_loss(e.to_string()),
+        };
+        match self.link.decode(packet)? {
+            Outcome::Sound { raw, frames, trim_end } => {
+                self.lost_in_row = 0;
+                self.take(raw, frames, trim_end);
+                Ok(())
+            }
+            Outcome::Nothing => Ok(()),
+            Outcome::Lost(reason) => self.note_loss(reason),
+        }
+    }
+
+    fn is_behind_end(&self) -> bool {
+        let frames = self.link.end.map(|end| end.saturating_sub(self.link.start).max(0) as u64);
+        !self.jumped && frames.is_some_and(|frames| self.cursor - self.base >= frames)
+    }
+
+    fn note_loss(&mut self, reason: String) -> Result<(), DecodeError> {
+        self.lost += 1;
+        self.lost_in_row += 1;
+        if self.lost_in_row >= LOST_LIMIT {
+            return Err(DecodeError::Damaged { lost: self.lost_in_row, reason });
+        }
+        Ok(())
+    }
+
+    /// Makes pending what is wanted of the frames just decoded.
+    fn take(&mut self, raw: i64, frames: usize, trim_end: u64) {
+        let link = &self.link;
+        let raw_end = raw.saturating_add(frames as i64).saturating_sub_unsigned(trim_end);
+        let raw_end = link.end.map_or(raw_end, |end| end.min(raw_end));
+        // As numbers of frames of the track; negative for priming.
+        let number = |raw: i64| raw.saturating_sub(link.start).saturating_add_unsigned(self.base);
+        let (first, end) = (number(raw), number(raw_end));
+        let wanted = i64::try_from(self.want.max(self.base)).unwrap_or(i64::MAX);
+
+        if !self.jumped && first > self.cursor as i64 && first > wanted {
+            let gap = first - (self.cursor as i64).max(wanted);
+            if gap <= i64::from(link.format.rate) {
+                let samples = gap as usize * usize::from(link.format.channels);
+                self.pending.resize(self.pending.len() + samples, 0);
+            }
+        }
+        self.jumped = false;
+        let from = first.max(wanted);
+        if from < end {
+            let (from, to) = ((from - first) as usize, (end - first) as usize);
+            samples::append(&link.decoded(), from, to, link.gain, &mut self.pending);
+        }
+        self.cursor = end.max(0) as u64;
+        self.want = self.want.max(self.cursor);
+    }
+
+    fn pending_frames(&self) -> usize {
+        self.pending.len() / usize::from(self.link.format.channels).max(1)
+    }
+
+    /// Another stream follows in the same file or radio connection.
+    fn next_link(&mut self) -> Result<(), DecodeError> {
+        self.tags.info = TrackInfo::default();
+        let tags = tags::read(self.reader.as_mut());
+        self.link = Link::new(self.reader.as_ref(), self.container, &self.layout, &tags)?;
+        self.tags = tags;
+        self.base = self.cursor;
+        self.links_before += 1;
+        self.estimate = None;
+        self.jumped = true;
+        Ok(())
+    }
+
+    fn seek_unguarded(&mut self, frame: u64) -> Result<Landed, DecodeError> {
+        let next = self.cursor - (self.pending_frames() as u64).min(self.cursor);
+        let rate = u64::from(self.link.format.rate);
+        let is_near = frame >= next && frame - next < rate;
+        if self.total_frames().is_some_and(|total| frame >= total) {
+            self.pending.clear();
+            self.ended = true;
+            self.cursor = self.total_frames().unwrap_or(frame);
+            self.want = self.cursor;
+        } else if !self.ended && (is_near || frame >= next && !self.source.is_seekable()) {
+            self.drop_pending(frame, next);
+        } else if !self.source.is_seekable() {
+            return Err(DecodeError::ForwardOnly);
+        } else {
+            self.pending.clear();
+            self.jump(frame)?;
+        }
+        self.fill()?;
+        let frame = self.cursor - (self.pending_frames() as u64).min(self.cursor);
+        Ok(Landed { frame, exact: self.link.has_exact_labels() })
+    }
+
+    /// Reads on to a frame that lies ahead.
+    fn drop_pending(&mut self, frame: u64, next: u64) {
+        let ahead = usize::try_from(frame - next).unwrap_or(usize::MAX);
+        let samples = ahead.saturating_mul(usize::from(self.link.format.channels));
+        self.pending.drain(..samples.min(self.pending.len()));
+        self.want = self.want.max(frame);
+    }
+
+    /// Leaves the first wanted packet pending, or stands at the end.
+    fn jump(&mut self, frame: u64) -> Result<(), DecodeError> {
+        let must_build = self.ended
+            || self.links_before > 0
+            || self.container.stays_forward_only() && !self.built_seekable;
+        if must_build {
+            self.rebuild()?;
+        }
+        let mut at_start = must_build;
+        self.want = frame;
+        if let Some(total) = self.total_frames().filter(|&total| frame >= total) {
+            (self.ended, self.cursor, self.want) = (true, total, total);
+            return Ok(());
+        }
+        let raw = self.link.start.saturating_add_unsigned(frame);
+        let floor = self.link.origin.unwrap_or(self.link.start);
+        let (warm_up, rate) = (self.link.warm_up(), i64::from(self.link.format.rate));
+        // The demuxer does not find its way among several streams in one Ogg file.
+        let one_stream = self.container != Container::Ogg || self.reader.tracks().len() == 1;
+        for early in [warm_up, 4 * warm_up + rate, 10 * rate] {
+            let target = raw.saturating_sub(early);
+            if !one_stream || target <= floor {
+                break;
+            }
+            at_start = false;
+            if !self.try_jump(frame, target)? {
+                break;
+            }
+            let warm = raw.saturating_sub(warm_up / 2);
+            if self.links_before == 0 && self.link.landed.is_some_and(|landed| landed <= warm) {
+                return Ok(());
+            }
+        }
+        if !at_start {
+            // From the beginning it always works.
+            self.rebuild()?;
+            self.want = frame;
+        }
+        Ok(())
+    }
+
+    /// Lets the demuxer jump to raw frame `target` and reads up to `frame`; false if that is not possible.
+    fn try_jump(&mut self, frame: u64, target: i64) -> Result<bool, DecodeError> {
+        let to = SeekTo::Timestamp { ts: self.link.to_timestamp(target), track_id: self.link.track_id };
+        let sought = self.reader.seek(SeekMode::Accurate, to);
+        if let Some(failure) = self.source.take_failure() {
+            return Err(DecodeError::Input(failure));
+        }
+        if sought.is_err() {
+            return Ok(false);
+        }
+        self.link.reset();
+        (self.jumped, self.ended, self.want) = (true, false, frame);
+        self.pending.clear();
+        self.fill()
+    }
+
+    /// Begins at the track's first byte with a new reader.
+    fn rebuild(&mut self) -> Result<(), DecodeError> {
+        self.seekable.store(true, Ordering::Relaxed);
+        let reader = registry::open_as(self.container, self.source.handle(&self.seekable));
+        if let Some(failure) = self.source.take_failure() {
+            return Err(DecodeError::Input(failure));
+        }
+        self.reader = reader.map_err(|e| DecodeError::Damaged { lost: 0, reason: e.to_string() })?;
+        let frames = self.link.frames.filter(|_| self.links_before == 0);
+        self.tags = tags::read(self.reader.as_mut());
+        self.link = Link::new(self.reader.as_ref(), self.container, &self.layout, &self.tags)?;
+        self.link.frames = self.link.frames.or(frames);
+        self.built_seekable = true;
+        (self.links_before, self.base, self.cursor, self.want) = (0, 0, 0, 0);
+        (self.jumped, self.ended) = (true, false);
+        self.pending.clear();
+        Ok(())
+    }
+}
+
+/// Looks into an MP4 before the demuxer does; anything else gives an empty layout.
+fn scan_mp4(source: &Source, seekable: &Arc<AtomicBool>) -> Result<mp4::Layout, DecodeError> {
+    let limit = (!source.is_seekable()).then_some(FORWARD_SCAN);
+    let layout = mp4::scan(&mut source.handle(seekable), limit).map_err(DecodeError::Input)?;
+    if layout.index_behind && !source.is_seekable() {
+        return Err(DecodeError::NeedsSeeking);
+    }
+    Ok(layout)
+}
+
+fn estimate(reader: &Reader, link: &Link) -> Option<Duration> {
+    let track = reader.tracks().iter().find(|track| track.id == link.track_id);
+    let timed = |tb: Option<symphonia::core::units::TimeBase>, ticks: Option<u64>| {
+        let (tb, ticks) = (tb?, ticks.filter(|&ticks| ticks > 0)?);
+        let seconds = ticks as f64 * f64::from(tb.numer.get()) / f64::from(tb.denom.get());
+        Duration::try_from_secs_f64(seconds).ok()
+    };
+    let media = reader.media_info();
+    track
+        .and_then(|track| timed(track.time_base, track.duration.map(|d| d.get())))
+        .or_else(|| timed(media.time_base, media.duration.map(|d| d.get())))
+}
