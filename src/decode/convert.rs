@@ -44,12 +44,8 @@ enum Mix {
 impl Converter {
     /// A converter to a rate and a number of channels.
     pub fn new(from: SourceFormat, to_rate: u32, to_channels: u16) -> Result<Converter, ConvertError> {
-        let error = || ConvertError {
-            from: from.rate,
-            from_channels: from.channels,
-            to: to_rate,
-            to_channels,
-        };
+        let error =
+            || ConvertError { from: from.rate, from_channels: from.channels, to: to_rate, to_channels };
         let fine = |rate: u32, channels: u16| {
             (1..=MAX_RATE).contains(&rate) && (1..=MAX_CHANNELS).contains(&channels)
         };

@@ -177,7 +177,8 @@ impl Seek for Handle {
             SeekFrom::Current(by) => self.pos.checked_add_signed(by),
             SeekFrom::End(by) => self.source.len.and_then(|len| len.checked_add_signed(by)),
         };
-        self.pos = pos.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "seek outside the track"))?;
+        self.pos =
+            pos.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "seek outside the track"))?;
         Ok(self.pos)
     }
 }

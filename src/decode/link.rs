@@ -164,7 +164,9 @@ impl Link {
 
     /// The container's time of a raw frame.
     pub(super) fn to_timestamp(&self, raw: i64) -> Timestamp {
-        let Some(tb) = self.time_base.filter(|_| !self.has_exact_labels()) else { return Timestamp::new(raw) };
+        let Some(tb) = self.time_base.filter(|_| !self.has_exact_labels()) else {
+            return Timestamp::new(raw);
+        };
         let scaled = i128::from(raw) * i128::from(tb.denom.get());
         let ts = scaled.div_euclid(i128::from(tb.numer.get()) * i128::from(self.format.rate.max(1)));
         Timestamp::new(i64::try_from(ts).unwrap_or(i64::MAX))

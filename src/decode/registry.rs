@@ -1,9 +1,9 @@
 //! Which reader and which decoder take a track.
 
 use std::io::{Read, Seek, SeekFrom};
+use std::sync::Arc;
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
-use std::sync::Arc;
 
 use symphonia::core::codecs::registry::CodecRegistry;
 use symphonia::core::common::Limit;
@@ -67,7 +67,9 @@ impl Container {
         let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         let extension = hints.extension.as_deref().unwrap_or_default().to_ascii_lowercase();
         Some(match (kind.as_str(), extension.as_str()) {
-            ("audio/mpeg" | "audio/mp3" | "audio/x-mp3" | "audio/mpegurl", _) | ("", "mp3") => Container::Mpeg,
+            ("audio/mpeg" | "audio/mp3" | "audio/x-mp3" | "audio/mpegurl", _) | ("", "mp3") => {
+                Container::Mpeg
+            }
             ("audio/aac" | "audio/aacp" | "audio/x-aac", _) | ("", "aac") => Container::Adts,
             ("audio/flac" | "audio/x-flac", _) | ("", "flac") => Container::Flac,
             _ => return None,

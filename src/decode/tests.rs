@@ -1,0 +1,8 @@
+//! Real files from real encoders, decoded and compared with what went in.
+
+mod conversion;
+mod fixture;
+mod formats;
+mod gapless;
+mod robustness;
+mod seeking;

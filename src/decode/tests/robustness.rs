@@ -1,0 +1,253 @@
+//! What is no audio is told apart, what is damaged does no harm.
+
+use proptest::prelude::*;
+
+use super::fixture::*;
+use crate::decode::{DecodeError, Decoder, Hints};
+
+fn error_of(bytes: &[u8], seekable: bool) -> DecodeError {
+    match Decoder::open(Memory::boxed(bytes.to_vec(), seekable), &Hints::default()) {
+        Ok(decoder) => panic!("{} was found in it", decoder.codec()),
+        Err(e) => e,
+    }
+}
+
+#[test]
+fn what_is_no_audio_is_named() {
+    let junk: Vec<u8> = (0..300_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8 & 0x7f).collect();
+    for seekable in [true, false] {
+        let cases: [(&[u8], &str); 5] = [
+            (b"", "empty"),
+            (b"<!DOCTYPE html><html><body>Please log in</body></html>", "web page"),
+            (b"  <html>", "web page"),
+            (br#"{"error":"expired"}"#, "JSON"),
+            (&junk, "not known"),
+        ];
+        for (bytes, word) in cases {
+            let e = error_of(bytes, seekable);
+            assert!(matches!(e, DecodeError::NotAudio { .. }), "{e:?}");
+            assert!(e.to_string().contains(word), "{e}");
+        }
+    }
+}
+
+#[test]
+fn junk_is_not_read_to_its_end() {
+    let junk = vec![0x20; 4_000_000];
+    let mut input = CountedInput { bytes: std::io::Cursor::new(junk), read: Default::default() };
+    let read = input.read.clone();
+    input.bytes.set_position(0);
+    assert!(Decoder::open(Box::new(input), &Hints::default()).is_err());
+    let read = read.load(std::sync::atomic::Ordering::Relaxed);
+    assert!(read < 400_000, "{read} bytes");
+}
+
+struct CountedInput {
+    bytes: std::io::Cursor<Vec<u8>>,
+    read: std::sync::Arc<std::sync::atomic::AtomicUsize>,
+}
+
+impl std::io::Read for CountedInput {
+    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.bytes.read(buf)?;
+        self.read.fetch_add(n, std::sync::atomic::Ordering::Relaxed);
+        Ok(n)
+    }
+}
+
+impl std::io::Seek for CountedInput {
+    fn seek(&mut self, pos: std::io::SeekFrom) -> std::io::Result<u64> {
+        self.bytes.seek(pos)
+    }
+}
+
+impl crate::decode::Input for CountedInput {
+    fn byte_len(&self) -> Option<u64> {
+        Some(self.bytes.get_ref().len() as u64)
+    }
+    fn is_seekable(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn opening_reads_little() {
+    for (name, command) in [
+        ("plain.flac", &["flac", "-f", "-o", "OUT", "IN"][..]),
+        ("cbr.mp3", &["lame", "--quiet", "-b", "192", "IN", "OUT"]),
+        ("plain.ogg", &["oggenc", "-Q", "-q6", "-o", "OUT", "IN"]),
+        ("plain.aac", &["ffmpeg", "-nostdin", "-i", "IN", "-c:a", "aac", "-b:a", "192k", "OUT"]),
+    ] {
+        let bytes = std::fs::read(encoded(&recording(), name, command)).unwrap();
+        let input = CountedInput { bytes: std::io::Cursor::new(bytes), read: Default::default() };
+        let read = input.read.clone();
+        Decoder::open(Box::new(input), &Hints::default()).unwrap();
+        let read = read.load(std::sync::atomic::Ordering::Relaxed);
+        println!("{name}: opened after {read} bytes");
+        assert!(read < 48_000, "{name}: {read} bytes");
+    }
+}
+
+#[test]
+fn an_mp4_with_its_index_behind_needs_ranges() {
+    let pcm = recording();
+    let path = ffmpeg(&pcm, "aac.m4a", &["-c:a", "aac", "-b:a", "192k"]);
+    let bytes = std::fs::read(path).unwrap();
+    assert!(matches!(error_of(&bytes, false), DecodeError::NeedsSeeking));
+    let options = ["-c:a", "aac", "-b:a", "192k", "-movflags", "+faststart"];
+    let bytes = std::fs::read(ffmpeg(&pcm, "faststart.m4a", &options)).unwrap();
+    let mut decoder = Decoder::open(Memory::boxed(bytes, false), &Hints::default()).unwrap();
+    assert_eq!(rest(&mut decoder).len(), pcm.samples.len());
+}
+
+#[test]
+fn a_codec_that_is_not_there_is_named() {
+    let pcm = Pcm::music(48_000, 2, 16, 48_000);
+    let bytes = std::fs::read(ffmpeg(&pcm, "ac3.mp4", &["-c:a", "ac3"])).unwrap();
+    let e = error_of(&bytes, true);
+    assert!(matches!(&e, DecodeError::Unsupported { codec, .. } if codec == "AC-3"), "{e:?}");
+    let pcm = Pcm::music(48_000, 6, 16, 48_000);
+    let bytes = std::fs::read(ffmpeg(&pcm, "surround.m4a", &["-c:a", "aac"])).unwrap();
+    let e = error_of(&bytes, true);
+    assert!(e.to_string().contains("mono or stereo"), "{e}");
+}
+
+#[test]
+fn an_input_that_fails_is_not_the_end_of_the_track() {
+    struct Failing(std::io::Cursor<Vec<u8>>);
+    impl std::io::Read for Failing {
+        fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+            if self.0.position() > 100_000 {
+                return Err(std::io::Error::new(std::io::ErrorKind::UnexpectedEof, "the network is gone"));
+            }
+            self.0.read(buf)
+        }
+    }
+    impl std::io::Seek for Failing {
+        fn seek(&mut self, pos: std::io::SeekFrom) -> std::io::Result<u64> {
+            self.0.seek(pos)
+        }
+    }
+    impl crate::decode::Input for Failing {
+        fn byte_len(&self) -> Option<u64> {
+            Some(self.0.get_ref().len() as u64)
+        }
+        fn is_seekable(&self) -> bool {
+            true
+        }
+    }
+    for (name, command) in [
+        ("plain.wav", &["cp", "IN", "OUT"][..]),
+        ("plain.flac", &["flac", "-f", "-o", "OUT", "IN"]),
+        ("cbr.mp3", &["lame", "--quiet", "-b", "192", "IN", "OUT"]),
+        ("plain.ogg", &["oggenc", "-Q", "-q6", "-o", "OUT", "IN"]),
+    ] {
+        let bytes = std::fs::read(encoded(&recording(), name, command)).unwrap();
+        let mut decoder =
+            Decoder::open(Box::new(Failing(std::io::Cursor::new(bytes))), &Hints::default()).unwrap();
+        let mut out = Vec::new();
+        let e = loop {
+            match decoder.next(&mut out) {
+                Ok(Some(_)) => {}
+                Ok(None) => panic!("{name} ended"),
+                Err(e) => break e,
+            }
+        };
+        assert!(e.to_string().contains("the network is gone"), "{name}: {e}");
+    }
+}
+
+#[test]
+fn a_panic_in_the_input_costs_the_track_only() {
+    struct Panicking;
+    impl std::io::Read for Panicking {
+        fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+            panic!("as a decoder might")
+        }
+    }
+    impl std::io::Seek for Panicking {
+        fn seek(&mut self, _: std::io::SeekFrom) -> std::io::Result<u64> {
+            Ok(0)
+        }
+    }
+    impl crate::decode::Input for Panicking {
+        fn byte_len(&self) -> Option<u64> {
+            None
+        }
+        fn is_seekable(&self) -> bool {
+            true
+        }
+    }
+    let opened = Decoder::open(Box::new(Panicking), &Hints::default());
+    assert!(matches!(opened, Err(DecodeError::Panicked)));
+}
+
+#[test]
+fn a_damaged_stretch_keeps_the_time() {
+    let pcm = recording();
+    let path = encoded(&pcm, "plain.flac", &["flac", "-f", "-o", "OUT", "IN"]);
+    let mut bytes = std::fs::read(path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 200].fill(0x55);
+    let got = rest(&mut from_memory(bytes));
+    assert_eq!(got.len(), pcm.samples.len());
+    let same = got.iter().zip(&pcm.samples).filter(|(a, b)| a == b).count();
+    assert!(same > pcm.samples.len() * 9 / 10, "{same} of {}", pcm.samples.len());
+    assert!(got[got.len() - 20_000..] == pcm.samples[got.len() - 20_000..]);
+}
+
+fn small_files() -> Vec<Vec<u8>> {
+    let pcm = Pcm::music(44_100, 2, 16, 22_050);
+    let lossy: [(&str, &[&str]); 8] = [
+        ("small.wav", &["cp", "IN", "OUT"]),
+        ("small.flac", &["flac", "-f", "-o", "OUT", "IN"]),
+        ("small.mp3", &["lame", "--quiet", "-b", "128", "IN", "OUT"]),
+        ("small.ogg", &["oggenc", "-Q", "-q3", "-o", "OUT", "IN"]),
+        ("small.opus", &["opusenc", "--quiet", "IN", "OUT"]),
+        ("small.m4a", &["ffmpeg", "-nostdin", "-i", "IN", "-c:a", "aac", "OUT"]),
+        ("small-alac.m4a", &["ffmpeg", "-nostdin", "-i", "IN", "-c:a", "alac", "OUT"]),
+        ("small.aac", &["ffmpeg", "-nostdin", "-i", "IN", "-c:a", "aac", "OUT"]),
+    ];
+    lossy.iter().map(|(name, command)| std::fs::read(encoded(&pcm, name, command)).unwrap()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_mutated_file_ends_or_is_refused(
+        which in 0usize..8,
+        seekable: bool,
+        cut in proptest::option::of(0.0f64..1.0),
+        changes in proptest::collection::vec((0.0f64..1.0, any::<u8>(), any::<bool>()), 0..12),
+        jump in 0u64..50_000,
+    ) {
+        thread_local!(static FILES: Vec<Vec<u8>> = small_files());
+        let mut bytes = FILES.with(|files| files[which].clone());
+        for (place, value, at_head) in changes {
+            let range = if at_head { bytes.len().min(1000) } else { bytes.len() };
+            bytes[(place * range as f64) as usize] = value;
+        }
+        if let Some(cut) = cut {
+            bytes.truncate((cut * bytes.len() as f64) as usize);
+        }
+        if let Ok(mut decoder) = Decoder::open(Memory::boxed(bytes, seekable), &Hints::default()) {
+            let mut out = Vec::new();
+            let mut run = |decoder: &mut Decoder| {
+                for _ in 0..5000 {
+                    out.clear();
+                    match decoder.next(&mut out) {
+                        Ok(Some(_)) => {}
+                        Ok(None) => return Ok(()),
+                        Err(DecodeError::Panicked) => return Err(TestCaseError::fail("panicked")),
+                        Err(_) => return Ok(()),
+                    }
+                }
+                Err(TestCaseError::fail("half a second does not take so many packets"))
+            };
+            run(&mut decoder)?;
+            prop_assert!(!matches!(decoder.seek(jump), Err(DecodeError::Panicked)));
+            run(&mut decoder)?;
+        }
+    }
+}
