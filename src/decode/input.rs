@@ -95,6 +95,10 @@ impl Source {
         self.seekable
     }
 
+    pub(super) fn len(&self) -> Option<u64> {
+        self.len
+    }
+
     /// A reader at byte 0. Whether it says that it can seek is decided by `seekable`, now and later.
     pub(super) fn handle(&self, seekable: &Arc<AtomicBool>) -> Handle {
         Handle { source: self.clone(), pos: 0, seekable: seekable.clone() }
@@ -127,11 +131,34 @@ impl Shared {
             self.head = Vec::new();
         }
         if pos != self.pos {
-            if !seekable {
-                return Err(io::Error::new(io::ErrorKind::Unsupported, "these bytes are gone"));
+            if seekable {
+                self.pos = self.input.seek(SeekFrom::Start(pos))?;
+            } else {
+                self.read_up_to(pos)?;
             }
-            self.pos = self.input.seek(SeekFrom::Start(pos))?;
+            if pos != self.pos {
+                return Ok(0);
+            }
         }
+        self.read_next(buf)
+    }
+
+    /// Gets an input that cannot seek to `pos`, as far as its beginning is kept; less far at its end.
+    fn read_up_to(&mut self, pos: u64) -> io::Result<()> {
+        if !self.recording || pos < self.pos || pos > HEAD_CAP as u64 {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "these bytes are out of reach"));
+        }
+        let mut buf = [0; 4096];
+        while self.pos < pos {
+            let most = buf.len().min((pos - self.pos) as usize);
+            if self.read_next(&mut buf[..most])? == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_next(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let n = self.input.read(buf)?;
         if self.recording && self.head.len() as u64 == self.pos {
             if self.head.len() + n <= HEAD_CAP {

@@ -11,7 +11,7 @@ use symphonia::core::packet::Packet;
 use symphonia::core::units::{Duration, TimeBase, Timestamp};
 
 use super::error::DecodeError;
-use super::quirks::{mp4, opus};
+use super::quirks::{mp4, ogg, opus};
 use super::registry::{self, Container};
 use super::source::SourceFormat;
 use super::tags::Tags;
@@ -193,7 +193,9 @@ impl Link {
     }
 
     pub(super) fn decode(&mut self, mut packet: Packet) -> Result<Outcome, DecodeError> {
-        let trim_end = packet.trim_end.get();
+        // Elsewhere it may come from a guess at the length.
+        let trim_end = if self.container == Container::Ogg { packet.trim_end.get() } else { 0 };
+        let label = self.label(&packet);
         // Trimming happens here, by frame numbers; decoders differ in what they trim.
         (packet.trim_start, packet.trim_end) = (Duration::ZERO, Duration::ZERO);
         let decoded = match self.codec.decode(&packet) {
@@ -221,9 +223,22 @@ impl Link {
         }
         self.format.rate = rate;
         self.format.channels = u16::try_from(channels).unwrap_or(u16::MAX);
-        let raw = self.number(self.to_frames(packet.pts.get()));
+        let raw = self.number(label);
         self.raw_next = Some(raw.saturating_add(frames as i64));
-        Ok(Outcome::Sound { raw, frames, trim_end })
+        Ok(Outcome::Sound { raw, frames, trim_end: trim_end.min(frames as u64) })
+    }
+
+    /// The raw frame that a packet begins with, by the container.
+    fn label(&self, packet: &Packet) -> i64 {
+        if self.container == Container::Ogg && self.codec_id == id::CODEC_ID_FLAC {
+            // STREAMINFO begins with the block size.
+            let block = self.params.extra_data.as_deref().and_then(|info| info.first_chunk());
+            let block = block.map(|&size| u64::from(u16::from_be_bytes(size)));
+            if let Some(start) = block.and_then(|block| ogg::flac_start(&packet.data, block)) {
+                return start;
+            }
+        }
+        self.to_frames(packet.pts.get())
     }
 
     /// The raw frame of a packet that says `label` and gave sound.

@@ -1,4 +1,5 @@
 //! What the demuxers leave undone, one file for each format.
 
 pub(super) mod mp4;
+pub(super) mod ogg;
 pub(super) mod opus;

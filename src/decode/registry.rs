@@ -79,7 +79,7 @@ impl Container {
     /// Whether the reader must be able to seek from the start. The others then cost fewer requests.
     pub(super) fn opens_seekable(self) -> bool {
         // MPEG audio only estimates its length from the first frames then.
-        matches!(self, Container::Mp4 | Container::Mpeg)
+        matches!(self, Container::Mp4 | Container::Mpeg | Container::Unknown)
     }
 
     /// Whether a reader that was opened forward-only never learns to seek.
@@ -133,16 +133,15 @@ pub(super) fn open(
     let head = read_head(source, seekable)?;
     let guess = Container::guess(&head, hints);
     seekable.store(guess.opens_seekable(), std::sync::atomic::Ordering::Relaxed);
-    let mut opened = open_as(guess, source.handle(seekable)).map(|reader| (reader, guess));
+    let mut opened = open_as(guess, source.handle(seekable));
     if opened.is_err() && source.take_failure().is_none_or(|e| e.kind() == std::io::ErrorKind::Unsupported) {
-        let found = open_as(Container::Unknown, source.handle(seekable));
-        if let Ok(reader) = found {
-            let container = container_of(reader.as_ref());
-            opened = Ok((reader, container));
-        }
+        opened = open_as(Container::Unknown, source.handle(seekable)).or(opened);
     }
     match opened {
-        Ok(opened) => Ok(opened),
+        Ok(reader) => {
+            let container = container_of(reader.as_ref());
+            Ok((reader, container))
+        }
         Err(e) => Err(not_audio(e, guess, &head, source)),
     }
 }

@@ -6,6 +6,10 @@ use rubato::{Fft, FixedSync, Resampler as _, WindowFunction};
 /// The shorter side of a transform, in frames. Longer puts the filter's edge closer to half the rate.
 const BLOCK: usize = 1024;
 
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
 /// A resampler for interleaved floats.
 pub(super) struct Resampler {
     fft: Fft<f32>,
@@ -26,7 +30,11 @@ impl Resampler {
     /// None for rates that have no useful ratio.
     pub(super) fn new(from: u32, to: u32, channels: u16) -> Option<Resampler> {
         let (rate_in, rate_out, channels) = (from as usize, to as usize, usize::from(channels));
-        let chunk = BLOCK * rate_in.div_ceil(rate_out.max(1)).max(1);
+        // A block of an even number of units has its filter's centre between no two frames, so that the delay
+        // is a whole number of them on both sides.
+        let unit = rate_in / gcd(rate_in, rate_out).max(1);
+        let least = BLOCK * rate_in.div_ceil(rate_out.max(1)).max(1);
+        let chunk = unit * least.div_ceil(unit.max(1)).next_multiple_of(2);
         let fft = Fft::new_custom(
             rate_in,
             rate_out,

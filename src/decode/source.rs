@@ -11,7 +11,7 @@ use symphonia::core::formats::{SeekMode, SeekTo};
 use super::error::DecodeError;
 use super::input::{Hints, Input, Source};
 use super::link::{Link, Outcome};
-use super::quirks::mp4;
+use super::quirks::{mp4, ogg};
 use super::registry::{self, Container, Reader};
 use super::samples;
 use super::tags::{self, Tags};
@@ -55,6 +55,8 @@ pub struct Decoder {
     /// The reader was told that it can seek when it was built.
     built_seekable: bool,
     link: Link,
+    /// The file holds several streams, one after another or at once: the demuxer cannot jump in it.
+    entangled: bool,
     /// Links of a chained stream that are behind.
     links_before: u32,
     /// Number of the first frame of this link.
@@ -155,7 +157,9 @@ impl Decoder {
                 if let Ok(reader) = measured {
                     let link = Link::new(reader.as_ref(), decoder.container, &decoder.layout, &decoder.tags)?;
                     let shift = decoder.link.start.saturating_sub(link.start).max(0) as u64;
-                    decoder.link.frames = link.frames.map(|frames| frames.saturating_sub(shift));
+                    if !decoder.is_entangled(&reader)? {
+                        decoder.link.frames = link.frames.map(|frames| frames.saturating_sub(shift));
+                    }
                 }
             }
             Ok(decoder.total_frames())
@@ -193,6 +197,7 @@ impl Decoder {
             layout,
             reader,
             link,
+            entangled: false,
             links_before: 0,
             base: 0,
             tags,
@@ -365,11 +370,9 @@ impl Decoder {
         let raw = self.link.start.saturating_add_unsigned(frame);
         let floor = self.link.origin.unwrap_or(self.link.start);
         let (warm_up, rate) = (self.link.warm_up(), i64::from(self.link.format.rate));
-        // The demuxer does not find its way among several streams in one Ogg file.
-        let one_stream = self.container != Container::Ogg || self.reader.tracks().len() == 1;
         for early in [warm_up, 4 * warm_up + rate, 10 * rate] {
             let target = raw.saturating_sub(early);
-            if !one_stream || target <= floor {
+            if self.entangled || target <= floor {
                 break;
             }
             at_start = false;
@@ -405,6 +408,17 @@ impl Decoder {
         self.fill()
     }
 
+    /// Whether an Ogg file holds more than one stream.
+    fn is_entangled(&self, reader: &Reader) -> Result<bool, DecodeError> {
+        if self.container != Container::Ogg {
+            return Ok(false);
+        }
+        let serials: Vec<u32> = reader.tracks().iter().map(|track| track.id).collect();
+        let Some(len) = self.source.len() else { return Ok(true) };
+        let mut tail = self.source.handle(&self.seekable);
+        Ok(serials.len() != 1 || ogg::is_chained(&mut tail, len, &serials).map_err(DecodeError::Input)?)
+    }
+
     /// Begins at the track's first byte with a new reader.
     fn rebuild(&mut self) -> Result<(), DecodeError> {
         self.seekable.store(true, Ordering::Relaxed);
@@ -413,10 +427,16 @@ impl Decoder {
             return Err(DecodeError::Input(failure));
         }
         self.reader = reader.map_err(|e| DecodeError::Damaged { lost: 0, reason: e.to_string() })?;
-        let frames = self.link.frames.filter(|_| self.links_before == 0);
         self.tags = tags::read(self.reader.as_mut());
-        self.link = Link::new(self.reader.as_ref(), self.container, &self.layout, &self.tags)?;
-        self.link.frames = self.link.frames.or(frames);
+        let link = Link::new(self.reader.as_ref(), self.container, &self.layout, &self.tags)?;
+        let known = std::mem::replace(&mut self.link, link);
+        if self.links_before == 0 {
+            // The next packet may not be the first, by which these were found.
+            (self.link.start, self.link.origin) = (known.start, known.origin);
+            self.link.frames = self.link.frames.or(known.frames);
+        }
+        self.entangled = self.is_entangled(&self.reader)?;
+        self.link.frames = self.link.frames.filter(|_| !self.entangled);
         self.built_seekable = true;
         (self.links_before, self.base, self.cursor, self.want) = (0, 0, 0, 0);
         (self.jumped, self.ended) = (true, false);

@@ -53,10 +53,18 @@ pub(in crate::decode) fn scan<R: Read + Seek>(file: &mut R, limit: Option<u64>) 
                 layout.edit = Movie::read(file, header.body(pos), header.end(pos, limit))?;
                 break;
             }
-            b"mdat" => layout.index_behind = true,
+            b"mdat" => {
+                layout.index_behind = true;
+                if limit.is_some() {
+                    break;
+                }
+            }
+            b"ftyp" => {}
+            // Every MP4 begins with its type; this is something else.
+            _ if pos == 0 => break,
             _ => {}
         }
-        let Some(end) = header.end(pos, limit) else { break };
+        let Some(end) = header.end(pos, None) else { break };
         pos = end;
         if limit.is_some_and(|limit| pos >= limit) {
             break;

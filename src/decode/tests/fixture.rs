@@ -179,7 +179,7 @@ impl Input for Memory {
 }
 
 /// How alike two signals are when `b` is moved by `lag` frames: 1 for equal but for loudness. First channel.
-fn correlation(a: &[i32], b: &[i32], channels: usize, lag: isize) -> f64 {
+pub fn correlation(a: &[i32], b: &[i32], channels: usize, lag: isize) -> f64 {
     let frames = (a.len().min(b.len()) / channels) as isize;
     let (mut ab, mut aa, mut bb) = (0.0, 0.0, 0.0);
     for n in lag.abs()..frames - lag.abs() {

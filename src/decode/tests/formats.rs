@@ -97,8 +97,15 @@ fn alac_is_exact() {
 fn surround_keeps_the_order_of_wave() {
     let pcm = Pcm::music(48_000, 6, 16, 60_001);
     check_lossless(&pcm, &ffmpeg(&pcm, "surround.flac", &["-c:a", "flac"]), "FLAC");
+    // Vorbis orders its channels in another way. The LFE loses most of what this recording has in it.
     let path = ffmpeg(&pcm, "surround.ogg", &["-c:a", "libvorbis", "-q:a", "8"]);
-    check_lossy(&pcm, &path, "Vorbis", 0.97);
+    let got = rest(&mut open(&path));
+    assert_eq!(got.len(), pcm.samples.len());
+    for channel in 0..6 {
+        let alike = |other: usize| correlation(&pcm.samples[other..], &got[channel..], 6, 0);
+        let best = (0..6).max_by(|&a, &b| alike(a).total_cmp(&alike(b)));
+        assert_eq!(best, Some(channel));
+    }
 }
 
 #[test]
