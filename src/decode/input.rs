@@ -1,11 +1,14 @@
 //! The bytes of a track, as the decoder reads them.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use symphonia::core::io::MediaSource;
+
+use super::quirks::mkv;
 
 /// How much of the beginning of an input that cannot seek is kept until its format is known, in bytes.
 const HEAD_CAP: usize = 256 * 1024;
@@ -80,6 +83,8 @@ struct Shared {
     /// The first bytes of an input that cannot seek.
     head: Vec<u8>,
     recording: bool,
+    /// The bytes that were read last, where someone wants them.
+    window: Option<VecDeque<u8>>,
     /// The first real failure, which demuxers tend to swallow.
     failure: Option<io::Error>,
 }
@@ -87,7 +92,8 @@ struct Shared {
 impl Source {
     pub(super) fn new(input: Box<dyn Input>) -> Source {
         let (seekable, len) = (input.is_seekable(), input.byte_len());
-        let shared = Shared { input, pos: 0, head: Vec::new(), recording: !seekable, failure: None };
+        let shared =
+            Shared { input, pos: 0, head: Vec::new(), recording: !seekable, window: None, failure: None };
         Source { shared: Arc::new(Mutex::new(shared)), seekable, len }
     }
 
@@ -107,6 +113,15 @@ impl Source {
     /// The format is known: the beginning need not be kept any longer.
     pub(super) fn stop_recording(&self) {
         self.lock().recording = false;
+    }
+
+    /// Keeps the last [`mkv::WINDOW`] bytes from now on.
+    pub(super) fn keep_window(&self) {
+        self.lock().window.get_or_insert_default();
+    }
+
+    pub(super) fn window(&self) -> Vec<u8> {
+        self.lock().window.iter().flatten().copied().collect()
     }
 
     pub(super) fn take_failure(&self) -> Option<io::Error> {
@@ -185,6 +200,11 @@ impl Read for Handle {
         match shared.read_at(self.pos, buf, self.source.seekable) {
             Ok(n) => {
                 self.pos += n as u64;
+                if let Some(window) = &mut shared.window {
+                    window.extend(&buf[..n]);
+                    let over = window.len().saturating_sub(mkv::WINDOW);
+                    window.drain(..over);
+                }
                 Ok(n)
             }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => Err(e),

@@ -179,8 +179,9 @@ impl Link {
             id::CODEC_ID_MP3 => 3 * 1152,
             id::CODEC_ID_MP1 | id::CODEC_ID_MP2 => 2 * 1152,
             id::CODEC_ID_AAC => 1024,
-            // RFC 7845, section 4.6: 80 ms.
-            id::CODEC_ID_OPUS => 3840,
+            // RFC 7845 asks for 80 ms, after which the sound still differs audibly from what it should be, by
+            // -33 dB of full scale; after a quarter of a second by less than -75 dB.
+            id::CODEC_ID_OPUS => 12_000,
             _ => 0,
         }
     }
@@ -192,9 +193,10 @@ impl Link {
         self.landed = None;
     }
 
-    pub(super) fn decode(&mut self, mut packet: Packet) -> Result<Outcome, DecodeError> {
+    /// Decodes a packet, of whose frames the last `padding` are none of the recording's.
+    pub(super) fn decode(&mut self, mut packet: Packet, padding: u64) -> Result<Outcome, DecodeError> {
         // Elsewhere it may come from a guess at the length.
-        let trim_end = if self.container == Container::Ogg { packet.trim_end.get() } else { 0 };
+        let trim_end = if self.container == Container::Ogg { packet.trim_end.get() } else { padding };
         let label = self.label(&packet);
         // Trimming happens here, by frame numbers; decoders differ in what they trim.
         (packet.trim_start, packet.trim_end) = (Duration::ZERO, Duration::ZERO);
@@ -246,6 +248,9 @@ impl Link {
         if self.origin.is_none() {
             // A recording of a radio station, or Matroska's milliseconds: it begins where it begins.
             if self.container == Container::Mkv {
+                if self.codec_id == id::CODEC_ID_AAC && label < 0 {
+                    self.start = AAC_PRIMING;
+                }
                 self.start = self.start.saturating_add(label);
             } else if label > self.start {
                 self.start = label;
@@ -297,7 +302,11 @@ fn format_of(params: &AudioCodecParameters) -> SourceFormat {
     let bits = match (params.codec, &params.extra_data) {
         _ if lossy => 32,
         // The depth in ALAC's own configuration, byte 5.
-        (id::CODEC_ID_ALAC, Some(config)) => config.get(5).map_or(32, |&depth| u32::from(depth)),
+        (id::CODEC_ID_ALAC, Some(config)) => {
+            // CAF puts two boxes around it.
+            let config = if config.get(4..8) == Some(b"frma") { config.get(24..) } else { Some(&config[..]) };
+            config.and_then(|config| config.get(5)).map_or(32, |&depth| u32::from(depth))
+        }
         _ => params.bits_per_sample.or(params.bits_per_coded_sample).unwrap_or(32),
     };
     SourceFormat {

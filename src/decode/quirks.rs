@@ -1,5 +1,6 @@
 //! What the demuxers leave undone, one file for each format.
 
+pub(super) mod mkv;
 pub(super) mod mp4;
 pub(super) mod ogg;
 pub(super) mod opus;

@@ -1,6 +1,6 @@
 //! Which reader and which decoder take a track.
 
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::sync::Arc;
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
@@ -134,7 +134,8 @@ pub(super) fn open(
     let guess = Container::guess(&head, hints);
     seekable.store(guess.opens_seekable(), std::sync::atomic::Ordering::Relaxed);
     let mut opened = open_as(guess, source.handle(seekable));
-    if opened.is_err() && source.take_failure().is_none_or(|e| e.kind() == std::io::ErrorKind::Unsupported) {
+    if opened.is_err() {
+        check_input(source)?;
         opened = open_as(Container::Unknown, source.handle(seekable)).or(opened);
     }
     match opened {
@@ -142,7 +143,19 @@ pub(super) fn open(
             let container = container_of(reader.as_ref());
             Ok((reader, container))
         }
-        Err(e) => Err(not_audio(e, guess, &head, source)),
+        Err(e) => {
+            check_input(source)?;
+            Err(not_audio(e, guess, &head))
+        }
+    }
+}
+
+/// A failure of the input, which a reader may have taken for the end. That the beginning of what only runs
+/// forward is gone is no failure.
+fn check_input(source: &Source) -> std::result::Result<(), DecodeError> {
+    match source.take_failure() {
+        Some(e) if e.kind() != ErrorKind::Unsupported => Err(DecodeError::Input(e)),
+        _ => Ok(()),
     }
 }
 
@@ -180,10 +193,7 @@ fn read_head(source: &Source, seekable: &Arc<AtomicBool>) -> std::result::Result
     Ok(head)
 }
 
-fn not_audio(e: Error, guess: Container, head: &[u8], source: &Source) -> DecodeError {
-    if let Some(failure) = source.take_failure() {
-        return DecodeError::Input(failure);
-    }
+fn not_audio(e: Error, guess: Container, head: &[u8]) -> DecodeError {
     let text = String::from_utf8_lossy(head).trim_start().to_ascii_lowercase();
     let found = match guess {
         _ if head.is_empty() => "it is empty".to_owned(),

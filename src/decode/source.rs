@@ -6,16 +6,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use symphonia::core::errors::Error;
-use symphonia::core::formats::{SeekMode, SeekTo};
+use symphonia::core::packet::Packet;
 
 use super::error::DecodeError;
 use super::input::{Hints, Input, Source};
 use super::link::{Link, Outcome};
-use super::quirks::{mp4, ogg};
+use super::quirks::{mkv, mp4};
 use super::registry::{self, Container, Reader};
 use super::samples;
 use super::tags::{self, Tags};
 use crate::track::TrackInfo;
+
+mod jump;
 
 /// After so many unreadable packets in a row the track is given up.
 const LOST_LIMIT: u32 = 100;
@@ -69,6 +71,8 @@ pub struct Decoder {
     want: u64,
     /// The next packet comes from elsewhere.
     jumped: bool,
+    /// A packet that may be the last one, where only the last one's padding is known.
+    held: Option<Packet>,
     /// Decoded and not yet given out.
     pending: Vec<i32>,
     ended: bool,
@@ -108,6 +112,12 @@ impl Decoder {
         let exact = exact.map(|frames| Duration::from_secs_f64(frames as f64 / f64::from(rate)));
         info.duration = exact.or(self.estimate);
         info
+    }
+
+    /// How many streams of a chain are behind. When it has changed after a call of [`Decoder::next`], tags and
+    /// format may have too.
+    pub fn links_before(&self) -> u32 {
+        self.links_before
     }
 
     /// Packets that could not be decoded so far. They are replaced by silence of their length.
@@ -205,12 +215,16 @@ impl Decoder {
             cursor: 0,
             want: 0,
             jumped: true,
+            held: None,
             pending: Vec::new(),
             ended: false,
             broken: false,
             lost_in_row: 0,
             lost: 0,
         };
+        if container == Container::Mkv {
+            decoder.source.keep_window();
+        }
         if !decoder.fill()? {
             if decoder.lost > 0 {
                 let reason = "nothing of it could be decoded".to_owned();
@@ -240,21 +254,33 @@ impl Decoder {
             return Err(DecodeError::Input(failure));
         }
         let packet = match packet {
-            Ok(Some(packet)) if packet.track_id == self.link.track_id => packet,
-            Ok(Some(_)) => return Ok(()),
-            Ok(None) => {
-                self.ended = true;
-                return Ok(());
-            }
+            Ok(Some(packet)) if packet.track_id != self.link.track_id => return Ok(()),
+            Ok(Some(packet)) if self.container == Container::Mkv => match self.held.replace(packet) {
+                Some(packet) => packet,
+                None => return Ok(()),
+            },
+            Ok(Some(packet)) => packet,
+            Ok(None) => return self.end(),
             Err(Error::ResetRequired) => return self.next_link(),
             // Cut short: what there was has been played.
-            Err(Error::IoError(_)) => {
-                self.ended = true;
-                return Ok(());
-            }
+            Err(Error::IoError(_)) => return self.end(),
             Err(e) => return self.note_loss(e.to_string()),
         };
-        match self.link.decode(packet)? {
+        self.decode(packet, 0)
+    }
+
+    /// The reader has no more packets.
+    fn end(&mut self) -> Result<(), DecodeError> {
+        self.ended = true;
+        let Some(packet) = self.held.take() else { return Ok(()) };
+        let ns = mkv::discard_padding(&self.source.window(), &packet.data).unwrap_or(0);
+        let rate = u128::from(self.link.format.rate);
+        let padding = (u128::from(ns) * rate + 500_000_000) / 1_000_000_000;
+        self.decode(packet, u64::try_from(padding).unwrap_or(u64::MAX))
+    }
+
+    fn decode(&mut self, packet: Packet, padding: u64) -> Result<(), DecodeError> {
+        match self.link.decode(packet, padding)? {
             Outcome::Sound { raw, frames, trim_end } => {
                 self.lost_in_row = 0;
                 self.take(raw, frames, trim_end);
@@ -312,135 +338,13 @@ impl Decoder {
 
     /// Another stream follows in the same file or radio connection.
     fn next_link(&mut self) -> Result<(), DecodeError> {
-        self.tags.info = TrackInfo::default();
-        let tags = tags::read(self.reader.as_mut());
+        let tags = tags::read_new(self.reader.as_mut());
         self.link = Link::new(self.reader.as_ref(), self.container, &self.layout, &tags)?;
         self.tags = tags;
         self.base = self.cursor;
         self.links_before += 1;
         self.estimate = None;
         self.jumped = true;
-        Ok(())
-    }
-
-    fn seek_unguarded(&mut self, frame: u64) -> Result<Landed, DecodeError> {
-        let next = self.cursor - (self.pending_frames() as u64).min(self.cursor);
-        let rate = u64::from(self.link.format.rate);
-        let is_near = frame >= next && frame - next < rate;
-        if self.total_frames().is_some_and(|total| frame >= total) {
-            self.pending.clear();
-            self.ended = true;
-            self.cursor = self.total_frames().unwrap_or(frame);
-            self.want = self.cursor;
-        } else if !self.ended && (is_near || frame >= next && !self.source.is_seekable()) {
-            self.drop_pending(frame, next);
-        } else if !self.source.is_seekable() {
-            return Err(DecodeError::ForwardOnly);
-        } else {
-            self.pending.clear();
-            self.jump(frame)?;
-        }
-        self.fill()?;
-        let frame = self.cursor - (self.pending_frames() as u64).min(self.cursor);
-        Ok(Landed { frame, exact: self.link.has_exact_labels() })
-    }
-
-    /// Reads on to a frame that lies ahead.
-    fn drop_pending(&mut self, frame: u64, next: u64) {
-        let ahead = usize::try_from(frame - next).unwrap_or(usize::MAX);
-        let samples = ahead.saturating_mul(usize::from(self.link.format.channels));
-        self.pending.drain(..samples.min(self.pending.len()));
-        self.want = self.want.max(frame);
-    }
-
-    /// Leaves the first wanted packet pending, or stands at the end.
-    fn jump(&mut self, frame: u64) -> Result<(), DecodeError> {
-        let must_build = self.ended
-            || self.links_before > 0
-            || self.container.stays_forward_only() && !self.built_seekable;
-        if must_build {
-            self.rebuild()?;
-        }
-        let mut at_start = must_build;
-        self.want = frame;
-        if let Some(total) = self.total_frames().filter(|&total| frame >= total) {
-            (self.ended, self.cursor, self.want) = (true, total, total);
-            return Ok(());
-        }
-        let raw = self.link.start.saturating_add_unsigned(frame);
-        let floor = self.link.origin.unwrap_or(self.link.start);
-        let (warm_up, rate) = (self.link.warm_up(), i64::from(self.link.format.rate));
-        for early in [warm_up, 4 * warm_up + rate, 10 * rate] {
-            let target = raw.saturating_sub(early);
-            if self.entangled || target <= floor {
-                break;
-            }
-            at_start = false;
-            if !self.try_jump(frame, target)? {
-                break;
-            }
-            let warm = raw.saturating_sub(warm_up / 2);
-            if self.links_before == 0 && self.link.landed.is_some_and(|landed| landed <= warm) {
-                return Ok(());
-            }
-        }
-        if !at_start {
-            // From the beginning it always works.
-            self.rebuild()?;
-            self.want = frame;
-        }
-        Ok(())
-    }
-
-    /// Lets the demuxer jump to raw frame `target` and reads up to `frame`; false if that is not possible.
-    fn try_jump(&mut self, frame: u64, target: i64) -> Result<bool, DecodeError> {
-        let to = SeekTo::Timestamp { ts: self.link.to_timestamp(target), track_id: self.link.track_id };
-        let sought = self.reader.seek(SeekMode::Accurate, to);
-        if let Some(failure) = self.source.take_failure() {
-            return Err(DecodeError::Input(failure));
-        }
-        if sought.is_err() {
-            return Ok(false);
-        }
-        self.link.reset();
-        (self.jumped, self.ended, self.want) = (true, false, frame);
-        self.pending.clear();
-        self.fill()
-    }
-
-    /// Whether an Ogg file holds more than one stream.
-    fn is_entangled(&self, reader: &Reader) -> Result<bool, DecodeError> {
-        if self.container != Container::Ogg {
-            return Ok(false);
-        }
-        let serials: Vec<u32> = reader.tracks().iter().map(|track| track.id).collect();
-        let Some(len) = self.source.len() else { return Ok(true) };
-        let mut tail = self.source.handle(&self.seekable);
-        Ok(serials.len() != 1 || ogg::is_chained(&mut tail, len, &serials).map_err(DecodeError::Input)?)
-    }
-
-    /// Begins at the track's first byte with a new reader.
-    fn rebuild(&mut self) -> Result<(), DecodeError> {
-        self.seekable.store(true, Ordering::Relaxed);
-        let reader = registry::open_as(self.container, self.source.handle(&self.seekable));
-        if let Some(failure) = self.source.take_failure() {
-            return Err(DecodeError::Input(failure));
-        }
-        self.reader = reader.map_err(|e| DecodeError::Damaged { lost: 0, reason: e.to_string() })?;
-        self.tags = tags::read(self.reader.as_mut());
-        let link = Link::new(self.reader.as_ref(), self.container, &self.layout, &self.tags)?;
-        let known = std::mem::replace(&mut self.link, link);
-        if self.links_before == 0 {
-            // The next packet may not be the first, by which these were found.
-            (self.link.start, self.link.origin) = (known.start, known.origin);
-            self.link.frames = self.link.frames.or(known.frames);
-        }
-        self.entangled = self.is_entangled(&self.reader)?;
-        self.link.frames = self.link.frames.filter(|_| !self.entangled);
-        self.built_seekable = true;
-        (self.links_before, self.base, self.cursor, self.want) = (0, 0, 0, 0);
-        (self.jumped, self.ended) = (true, false);
-        self.pending.clear();
         Ok(())
     }
 }

@@ -28,6 +28,11 @@ impl ItunesGapless {
     }
 }
 
+/// Reads what has come since the last time. One revision always stays in the log.
+pub(super) fn read_new(reader: &mut dyn FormatReader) -> Tags {
+    if reader.metadata().pop().is_some() { read(reader) } else { Tags::default() }
+}
+
 /// Reads all revisions that the reader has so far.
 pub(super) fn read(reader: &mut dyn FormatReader) -> Tags {
     let mut tags = Tags::default();
@@ -53,7 +58,9 @@ impl Tags {
             }
             add_tag(&mut info, tag);
         }
-        self.info.fill_from(&info);
+        // What comes later is closer to the sound.
+        info.fill_from(&self.info);
+        self.info = info;
     }
 }
 

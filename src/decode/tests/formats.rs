@@ -31,7 +31,7 @@ fn check_lossy(pcm: &Pcm, path: &Path, codec: &str, least: f64) {
     assert!(format.lossy && format.bits == 32);
     decoder.measure().unwrap();
     let got = rest(&mut decoder);
-    println!(
+    eprintln!(
         "{}: {} frames of {}, stated {:?}",
         path.file_name().unwrap().display(),
         got.len() / pcm.channels,
@@ -226,4 +226,57 @@ fn tags_are_read() {
         assert_eq!(info.track_no, Some(3), "{name}");
         assert_eq!(info.date.as_deref(), Some("1999"), "{name}");
     }
+}
+
+#[test]
+fn matroska_plays_and_seeks_about_right() {
+    let pcm = Pcm::music(48_000, 2, 16, 254_321);
+    for (name, options, codec) in [
+        ("opus.webm", &["-c:a", "libopus", "-b:a", "160k"][..], "Opus"),
+        ("vorbis.webm", &["-c:a", "libvorbis", "-q:a", "6"], "Vorbis"),
+        ("aac.mka", &["-c:a", "aac", "-b:a", "192k"], "AAC"),
+        ("flac.mka", &["-c:a", "flac"], "FLAC"),
+    ] {
+        let mut decoder = open(&ffmpeg(&pcm, name, options));
+        assert_eq!(decoder.codec(), codec);
+        let got = rest(&mut decoder);
+        let frames = got.len() / 2;
+        eprintln!("{name}: {frames} frames of {}", pcm.frames());
+        assert_eq!(frames, pcm.frames(), "{name}");
+        assert_alike(&pcm.samples, &got, 2, 0.985, name);
+        let landed = decoder.seek(150_000).unwrap();
+        assert!(!landed.exact && landed.frame.abs_diff(150_000) < 100, "{name}: {landed:?}");
+        assert!(rest(&mut decoder).len() / 2 > 103_000, "{name}");
+    }
+}
+
+#[test]
+fn caf_is_exact() {
+    let pcm = recording();
+    check_lossless(&pcm, &ffmpeg(&pcm, "alac.caf", &["-c:a", "alac"]), "ALAC");
+    check_lossless(&pcm, &ffmpeg(&pcm, "plain.caf", &["-c:a", "pcm_s16le"]), "PCM");
+}
+
+#[test]
+fn fragmented_mp4_is_whole() {
+    let pcm = recording();
+    let options = ["-c:a", "aac", "-b:a", "192k", "-movflags", "+frag_keyframe+empty_moov"];
+    let path = ffmpeg(&pcm, "fragmented.mp4", &options);
+    for seekable in [true, false] {
+        let bytes = std::fs::read(&path).unwrap();
+        let mut decoder =
+            crate::decode::Decoder::open(Memory::boxed(bytes, seekable), &Default::default()).unwrap();
+        let got = rest(&mut decoder);
+        eprintln!("fragmented.mp4: {} frames of {}", got.len() / 2, pcm.frames());
+        assert!((pcm.frames()..pcm.frames() + 1024).contains(&(got.len() / 2)));
+        assert_alike(&pcm.samples, &got, 2, 0.99, "fragmented");
+    }
+}
+
+#[test]
+fn mp2_plays() {
+    let pcm = recording();
+    let mut decoder = open(&ffmpeg(&pcm, "plain.mp2", &["-c:a", "mp2", "-b:a", "256k"]));
+    assert_eq!(decoder.codec(), "MP2");
+    assert!(rest(&mut decoder).len() / 2 >= pcm.frames());
 }

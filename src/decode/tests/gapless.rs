@@ -1,6 +1,7 @@
 //! One recording cut in two plays as one.
 
 use super::fixture::*;
+use crate::decode::{Decoder, Hints};
 
 const CUT: usize = 101_357;
 
@@ -75,6 +76,8 @@ fn chained_ogg_plays_on() {
         want.extend(more);
         let mut decoder = from_memory(bytes);
         assert!(rest(&mut decoder) == want, "{extension}");
+        assert_eq!(decoder.links_before(), 1);
+        assert_eq!(decoder.measure().unwrap(), None, "the first link's length is not the track's");
         // Over the joint and back.
         for frame in [CUT + 5000, CUT - 5000, 12] {
             assert_eq!(decoder.seek(frame as u64).unwrap().frame, frame as u64);
@@ -82,4 +85,27 @@ fn chained_ogg_plays_on() {
             assert!(got == want[frame * 2..][..got.len()], "{extension} at {frame}");
         }
     }
+}
+
+#[test]
+fn each_link_of_a_radio_stream_has_its_own_title() {
+    let pcm = Pcm::music(44_100, 2, 16, 50_000);
+    let mut bytes = Vec::new();
+    for title in ["One", "Two"] {
+        let serial = if title == "One" { "1" } else { "2" };
+        let command = ["oggenc", "-Q", "-s", serial, "-t", title, "-o", "OUT", "IN"];
+        bytes.extend(std::fs::read(encoded(&pcm, &format!("title-{title}.ogg"), &command)).unwrap());
+    }
+    // As from a station: nothing but forward, and no length.
+    let hints = Hints { content_type: Some("application/ogg".to_owned()), extension: None };
+    let mut decoder = Decoder::open(Memory::boxed(bytes, false), &hints).unwrap();
+    let (mut titles, mut out) = (vec![decoder.tags().title], Vec::new());
+    while decoder.next(&mut out).unwrap().is_some() {
+        if decoder.tags().title != titles[titles.len() - 1] {
+            assert_eq!(out.len() / 2 / 50_000, 1, "the title changes with the sound");
+            titles.push(decoder.tags().title);
+        }
+    }
+    assert_eq!(titles, [Some("One".to_owned()), Some("Two".to_owned())]);
+    assert_eq!(out.len() / 2, 100_000);
 }

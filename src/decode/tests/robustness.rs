@@ -85,7 +85,7 @@ fn opening_reads_little() {
         let read = input.read.clone();
         Decoder::open(Box::new(input), &Hints::default()).unwrap();
         let read = read.load(std::sync::atomic::Ordering::Relaxed);
-        println!("{name}: opened after {read} bytes");
+        eprintln!("{name}: opened after {read} bytes");
         assert!(read < 48_000, "{name}: {read} bytes");
     }
 }

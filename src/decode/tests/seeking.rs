@@ -29,7 +29,7 @@ fn files() -> Vec<(PathBuf, Limit)> {
         (fixed("plain.ogg", &["oggenc", "-Q", "-q6", "-o", "OUT", "IN"]), Limit::Exact),
         (ffmpeg(&pcm, "aac.m4a", &["-c:a", "aac", "-b:a", "192k"]), Limit::Noise(-55.0)),
         (ffmpeg(&pcm, "plain.aac", &["-c:a", "aac", "-b:a", "192k"]), Limit::Noise(-55.0)),
-        (opus(), Limit::Noise(-45.0)),
+        (opus(), Limit::Noise(-70.0)),
     ]
 }
 

@@ -1,0 +1,136 @@
+//! Jumps within a track.
+
+use std::sync::atomic::Ordering;
+
+use symphonia::core::formats::{SeekMode, SeekTo};
+
+use super::{Decoder, Landed};
+use crate::decode::error::DecodeError;
+use crate::decode::link::Link;
+use crate::decode::quirks::ogg;
+use crate::decode::registry::{self, Container, Reader};
+use crate::decode::tags;
+
+impl Decoder {
+    pub(super) fn seek_unguarded(&mut self, frame: u64) -> Result<Landed, DecodeError> {
+        let next = self.cursor - (self.pending_frames() as u64).min(self.cursor);
+        let rate = u64::from(self.link.format.rate);
+        let is_near = frame >= next && frame - next < rate;
+        if self.total_frames().is_some_and(|total| frame >= total) {
+            self.pending.clear();
+            self.ended = true;
+            self.cursor = self.total_frames().unwrap_or(frame);
+            self.want = self.cursor;
+        } else if !self.ended && (is_near || frame >= next && !self.source.is_seekable()) {
+            self.drop_pending(frame, next);
+        } else if !self.source.is_seekable() {
+            return Err(DecodeError::ForwardOnly);
+        } else {
+            self.pending.clear();
+            self.jump(frame)?;
+        }
+        self.fill()?;
+        let frame = self.cursor - (self.pending_frames() as u64).min(self.cursor);
+        Ok(Landed { frame, exact: self.link.has_exact_labels() })
+    }
+
+    /// Reads on to a frame that lies ahead.
+    fn drop_pending(&mut self, frame: u64, next: u64) {
+        let ahead = usize::try_from(frame - next).unwrap_or(usize::MAX);
+        let samples = ahead.saturating_mul(usize::from(self.link.format.channels));
+        self.pending.drain(..samples.min(self.pending.len()));
+        self.want = self.want.max(frame);
+    }
+
+    /// Leaves the first wanted packet pending, or stands at the end.
+    fn jump(&mut self, frame: u64) -> Result<(), DecodeError> {
+        let must_build = self.ended
+            || self.links_before > 0
+            || self.container.stays_forward_only() && !self.built_seekable;
+        if must_build {
+            self.rebuild()?;
+        }
+        let mut at_start = must_build;
+        self.want = frame;
+        if let Some(total) = self.total_frames().filter(|&total| frame >= total) {
+            (self.ended, self.cursor, self.want) = (true, total, total);
+            return Ok(());
+        }
+        let raw = self.link.start.saturating_add_unsigned(frame);
+        let floor = self.link.origin.unwrap_or(self.link.start);
+        let (warm_up, rate) = (self.link.warm_up(), i64::from(self.link.format.rate));
+        for early in [warm_up, 4 * warm_up + rate, 10 * rate] {
+            let target = raw.saturating_sub(early);
+            if self.entangled || target <= floor {
+                break;
+            }
+            at_start = false;
+            if !self.try_jump(frame, target)? {
+                break;
+            }
+            let warm = raw.saturating_sub(warm_up / 2);
+            if self.links_before == 0 && self.link.landed.is_some_and(|landed| landed <= warm) {
+                return Ok(());
+            }
+        }
+        if !at_start {
+            // From the beginning it always works.
+            self.rebuild()?;
+            self.want = frame;
+        }
+        Ok(())
+    }
+
+    /// Lets the demuxer jump to raw frame `target` and reads up to `frame`; false if that is not possible.
+    fn try_jump(&mut self, frame: u64, target: i64) -> Result<bool, DecodeError> {
+        let to = SeekTo::Timestamp { ts: self.link.to_timestamp(target), track_id: self.link.track_id };
+        let sought = self.reader.seek(SeekMode::Accurate, to);
+        if let Some(failure) = self.source.take_failure() {
+            return Err(DecodeError::Input(failure));
+        }
+        if sought.is_err() {
+            return Ok(false);
+        }
+        self.link.reset();
+        self.held = None;
+        (self.jumped, self.ended, self.want) = (true, false, frame);
+        self.pending.clear();
+        self.fill()
+    }
+
+    /// Whether an Ogg file holds more than one stream.
+    pub(super) fn is_entangled(&self, reader: &Reader) -> Result<bool, DecodeError> {
+        if self.container != Container::Ogg {
+            return Ok(false);
+        }
+        let serials: Vec<u32> = reader.tracks().iter().map(|track| track.id).collect();
+        let Some(len) = self.source.len() else { return Ok(true) };
+        let mut tail = self.source.handle(&self.seekable);
+        Ok(serials.len() != 1 || ogg::is_chained(&mut tail, len, &serials).map_err(DecodeError::Input)?)
+    }
+
+    /// Begins at the track's first byte with a new reader.
+    fn rebuild(&mut self) -> Result<(), DecodeError> {
+        self.seekable.store(true, Ordering::Relaxed);
+        let reader = registry::open_as(self.container, self.source.handle(&self.seekable));
+        if let Some(failure) = self.source.take_failure() {
+            return Err(DecodeError::Input(failure));
+        }
+        self.reader = reader.map_err(|e| DecodeError::Damaged { lost: 0, reason: e.to_string() })?;
+        self.tags = tags::read(self.reader.as_mut());
+        let link = Link::new(self.reader.as_ref(), self.container, &self.layout, &self.tags)?;
+        let known = std::mem::replace(&mut self.link, link);
+        if self.links_before == 0 {
+            // The next packet may not be the first, by which these were found.
+            (self.link.start, self.link.origin) = (known.start, known.origin);
+            self.link.frames = self.link.frames.or(known.frames);
+        }
+        self.entangled = self.is_entangled(&self.reader)?;
+        self.link.frames = self.link.frames.filter(|_| !self.entangled);
+        self.built_seekable = true;
+        (self.links_before, self.base, self.cursor, self.want) = (0, 0, 0, 0);
+        (self.jumped, self.ended, self.held) = (true, false, None);
+        self.pending.clear();
+        Ok(())
+    }
+}
