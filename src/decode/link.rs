@@ -109,8 +109,9 @@ impl Link {
                 self.place_mp4(media, pre_skip, layout, tags);
             }
             Container::Caf => {
+                // Else the last packet counts whole, of which only a part may be sound.
                 self.end = stated.filter(|_| track.delay.is_some());
-                self.frames = track.num_frames;
+                self.frames = track.num_frames.filter(|_| is_pcm(self.codec_id));
             }
             // The demuxer marks padding in the packets themselves; the length is that of the last page.
             Container::Ogg => {
@@ -248,9 +249,6 @@ impl Link {
         if self.origin.is_none() {
             // A recording of a radio station, or Matroska's milliseconds: it begins where it begins.
             if self.container == Container::Mkv {
-                if self.codec_id == id::CODEC_ID_AAC && label < 0 {
-                    self.start = AAC_PRIMING;
-                }
                 self.start = self.start.saturating_add(label);
             } else if label > self.start {
                 self.start = label;

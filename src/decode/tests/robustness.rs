@@ -201,17 +201,18 @@ fn a_damaged_stretch_keeps_the_time() {
 
 fn small_files() -> Vec<Vec<u8>> {
     let pcm = Pcm::music(44_100, 2, 16, 22_050);
-    let lossy: [(&str, &[&str]); 8] = [
+    let files: [(&str, &[&str]); 9] = [
         ("small.wav", &["cp", "IN", "OUT"]),
         ("small.flac", &["flac", "-f", "-o", "OUT", "IN"]),
         ("small.mp3", &["lame", "--quiet", "-b", "128", "IN", "OUT"]),
         ("small.ogg", &["oggenc", "-Q", "-q3", "-o", "OUT", "IN"]),
         ("small.opus", &["opusenc", "--quiet", "IN", "OUT"]),
         ("small.m4a", &["ffmpeg", "-nostdin", "-i", "IN", "-c:a", "aac", "OUT"]),
+        ("small.webm", &["ffmpeg", "-nostdin", "-i", "IN", "-c:a", "libopus", "OUT"]),
         ("small-alac.m4a", &["ffmpeg", "-nostdin", "-i", "IN", "-c:a", "alac", "OUT"]),
         ("small.aac", &["ffmpeg", "-nostdin", "-i", "IN", "-c:a", "aac", "OUT"]),
     ];
-    lossy.iter().map(|(name, command)| std::fs::read(encoded(&pcm, name, command)).unwrap()).collect()
+    files.iter().map(|(name, command)| std::fs::read(encoded(&pcm, name, command)).unwrap()).collect()
 }
 
 static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -238,7 +239,7 @@ proptest! {
 
     #[test]
     fn a_mutated_file_ends_or_is_refused(
-        which in 0usize..8,
+        which in 0usize..9,
         seekable: bool,
         cut in proptest::option::of(0.0f64..1.0),
         changes in proptest::collection::vec((0.0f64..1.0, any::<u8>(), any::<bool>()), 0..12),
