@@ -1,1 +1,238 @@
-//! [4] URL to bytes.
+//! URL → bytes: fetching ahead, resuming at the same byte, renewing addresses before they expire.
+//!
+//! [`Streams::open`] starts a task that fetches into a bounded store; the [`Reader`] is a blocking
+//! `Read + Seek` over it for the decode thread, and the [`StreamHandle`] shows and ends it.
+//!
+//! *Architecture invariant*: only this module knows reqwest. What a server says is believed only when it
+//! proves itself (`range`), and what it sends never makes memory grow beyond [`Settings::buffer`].
+
+mod buffer;
+mod error;
+mod expiry;
+mod fetch;
+mod file;
+mod http;
+mod patience;
+mod range;
+mod reach;
+mod reader;
+mod shared;
+mod source;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::broadcast;
+
+pub use error::StreamError;
+pub use reader::Reader;
+
+use buffer::Budget;
+use fetch::Fetch;
+use http::Web;
+use shared::Shared;
+
+use crate::track::{Resolve, ResolvedStream};
+
+/// Every number of this module that may be tuned.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Bytes that all open tracks hold together (at most two are open); at least 256 KiB.
+    pub buffer: u64,
+    /// Bytes behind the reader that stay for seeks back; at most an eighth of `buffer` is used.
+    pub behind: u64,
+    /// What servers are told.
+    pub user_agent: String,
+    /// For name, connection and TLS together.
+    pub connect_timeout: Duration,
+    /// No byte on an open connection for so long: it is made anew.
+    pub silence: Duration,
+    /// A connection that is not read for so long, because the store is full, is closed.
+    pub idle_close: Duration,
+    /// A server that can be reached but gives no byte for so long: the track is given up.
+    pub give_up: Duration,
+    /// Between failed resolves.
+    pub resolve_pause: Duration,
+    /// First pause after a failure; doubled at each further one.
+    pub backoff_min: Duration,
+    /// Longest pause after a failure.
+    pub backoff_max: Duration,
+    /// An address that does not answer for so long: the next alternative is asked as well.
+    pub alternative_after: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            buffer: 6 * 1024 * 1024,
+            behind: 512 * 1024,
+            user_agent: concat!("segue/", env!("CARGO_PKG_VERSION")).to_owned(),
+            connect_timeout: Duration::from_secs(5),
+            silence: Duration::from_secs(8),
+            idle_close: Duration::from_secs(30),
+            give_up: Duration::from_secs(60),
+            resolve_pause: Duration::from_secs(5),
+            backoff_min: Duration::from_millis(250),
+            backoff_max: Duration::from_secs(10),
+            alternative_after: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Opens streams that share connections and one limit of memory.
+#[derive(Clone)]
+pub struct Streams {
+    settings: Arc<Settings>,
+    web: Arc<Web>,
+    budget: Budget,
+}
+
+impl Streams {
+    /// Installs the TLS provider. Certificates are read when the first stream needs them.
+    pub fn new(settings: Settings) -> Result<Self, StreamError> {
+        let settings = Arc::new(settings);
+        let web = Web::new(Arc::clone(&settings)).map_err(StreamError::Setup)?;
+        Ok(Streams { web: Arc::new(web), budget: Budget::new(settings.buffer), settings })
+    }
+
+    /// Begins to fetch at once. `name` is what logs and errors call the track. Must be called within a
+    /// tokio runtime. Dropping the reader, like [`StreamHandle::abort`], ends the stream.
+    pub fn open(
+        &self,
+        resolved: ResolvedStream,
+        resolver: Arc<dyn Resolve>,
+        name: String,
+    ) -> (Reader, StreamHandle) {
+        let behind = self.settings.behind.min(self.settings.buffer / 8);
+        let shared = Arc::new(Shared::new(name, &self.budget, behind));
+        let fetch = Fetch::new(
+            Arc::clone(&shared),
+            Arc::clone(&self.settings),
+            Arc::clone(&self.web),
+            resolved,
+            resolver,
+        );
+        shared.set_task(tokio::spawn(fetch.run()).abort_handle());
+        (Reader::over_store(Arc::clone(&shared)), StreamHandle { shared })
+    }
+
+    /// Opens a regular file below one of `folders`; links must not lead out of them. Blocks on the disk.
+    pub fn open_file(&self, path: &Path, folders: &[PathBuf]) -> Result<(Reader, StreamHandle), StreamError> {
+        let (file, length) = file::open_beneath(path, folders)?;
+        // A budget of its own: files are not held in memory.
+        let shared = Arc::new(Shared::new(path.display().to_string(), &Budget::new(0), 0));
+        shared.know_file(length);
+        Ok((Reader::over_file(Arc::clone(&shared), file), StreamHandle { shared }))
+    }
+}
+
+/// Shows and ends one stream.
+#[derive(Clone)]
+pub struct StreamHandle {
+    shared: Arc<Shared>,
+}
+
+impl StreamHandle {
+    /// Ends the stream for ever: the reader returns an error at once, the task ends, memory is given back.
+    pub fn abort(&self) {
+        self.shared.abort();
+    }
+
+    /// Makes the current and all further reads fail until [`StreamHandle::clear_interrupt`]; fetching goes on.
+    pub fn interrupt(&self) {
+        self.shared.interrupt(true);
+    }
+
+    /// Lets reads through again.
+    pub fn clear_interrupt(&self) {
+        self.shared.interrupt(false);
+    }
+
+    /// How it stands now.
+    pub fn status(&self) -> Status {
+        self.shared.status()
+    }
+
+    /// What happens from now on; the first caller also gets what happened since `open`. A receiver that lags
+    /// more than 64 events behind is told so and should look at [`StreamHandle::status`].
+    pub fn changes(&self) -> broadcast::Receiver<StreamEvent> {
+        self.shared.changes()
+    }
+}
+
+/// How a stream stands.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// Bytes held ahead of the reader that it can read without waiting.
+    pub received: u64,
+    /// Bytes that this track can hold at present.
+    pub cap: u64,
+    /// Length in bytes, when known.
+    pub total: Option<u64>,
+    /// Everything from the reader to the end is held: no more requests are needed to play on.
+    pub complete: bool,
+    /// Offset of the reader in bytes.
+    pub position: u64,
+    /// How long the address is good.
+    pub expires_in: Option<Duration>,
+    /// How many times a fresh address was had.
+    pub re_resolved: u32,
+    /// Set while nothing comes.
+    pub waiting: Option<Wait>,
+    /// Bytes that came from the network and were kept.
+    pub bytes_fetched: u64,
+    /// Why the stream ended, when it did.
+    pub error: Option<StreamError>,
+}
+
+/// Why nothing comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// The reason.
+    pub reason: WaitReason,
+    /// Since when.
+    pub since: Instant,
+}
+
+/// Why nothing comes, by whose fault it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitReason {
+    /// No host can be reached. Retried for ever.
+    Network,
+    /// The server can be reached, but gives nothing.
+    Server,
+    /// The address is no longer good and a fresh one is not there yet.
+    Expired,
+}
+
+/// What happens to a stream, for the player and its log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StreamEvent {
+    /// The first answer that was believed.
+    Head {
+        /// Media type as the server says.
+        content_type: Option<String>,
+        /// Length in bytes.
+        total: Option<u64>,
+    },
+    /// The first bytes are there.
+    Prefetching,
+    /// Everything up to the end is held or read. Comes again after a seek made more requests necessary.
+    Complete,
+    /// Nothing comes; with a sentence for a person.
+    Waiting(WaitReason, String),
+    /// Bytes come again after `Waiting`.
+    Flowing,
+    /// A fresh address is asked for.
+    Renewing,
+    /// A fresh address is there and serves the next request.
+    Renewed {
+        /// Whether the former one was still good.
+        before_deadline: bool,
+    },
+    /// The stream ended with an error; what is held can still be read.
+    Failed(StreamError),
+}

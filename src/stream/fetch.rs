@@ -1,0 +1,525 @@
+//! The task that fetches: where the reader will need bytes next, from whom, and what to do when they do not
+//! come.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use reqwest::Response;
+use tokio::time::{sleep, sleep_until, timeout};
+use tracing::{info, warn};
+
+use super::http::{Answer, NoAnswer, Web};
+use super::patience::Patience;
+use super::range::{Asked, Entity, Verdict, judge};
+use super::shared::{Known, Put, Shared};
+use super::source::Source;
+use super::{Settings, StreamError, WaitReason};
+use crate::track::{Resolve, ResolveError, ResolveErrorKind, ResolvedStream, Resolving};
+
+/// Failed resolves since the last new byte after which a track is given up.
+const MAX_USELESS_RESOLVES: u32 = 3;
+
+/// A call of the resolver that is under way. The mutex is never locked; it makes the task `Send`.
+type Renewal = Mutex<Resolving>;
+
+/// The task's own state.
+pub(super) struct Fetch {
+    shared: Arc<Shared>,
+    settings: Arc<Settings>,
+    web: Arc<Web>,
+    resolver: Arc<dyn Resolve>,
+    source: Source,
+    /// What was learnt of the file so far; each further answer must agree.
+    entity: Entity,
+    /// A fresh address that is being asked for while the old one still serves.
+    renewal: Option<Renewal>,
+    /// When the last resolve was begun.
+    resolved_at: Option<Instant>,
+    /// The source was refused: resolve before the next request.
+    must_resolve: bool,
+    /// Set when the resolver said that there will be no fresh address.
+    unresolvable: Option<ResolveError>,
+    patience: Patience,
+    /// First failure since the last new byte.
+    trouble: Option<Instant>,
+    /// The last failure was that no host answers.
+    outage: bool,
+}
+
+/// A response that is believed, and where its bytes belong.
+struct Body {
+    response: Response,
+    at: u64,
+    end: Option<u64>,
+    ranges: bool,
+}
+
+/// Why a request gave no body, or a body ended before its end.
+enum Setback {
+    /// No host answers.
+    Unreachable(String),
+    /// The host can be reached, but gives nothing.
+    Failing(String),
+    /// The host asks for patience.
+    Later(Duration, String),
+    /// The address is no longer good.
+    Refused { status: u16, host: String },
+    /// The answer was not what was asked for: no more ranges from this address.
+    NotAsAsked(String),
+    /// It will not get better.
+    Final(StreamError),
+}
+
+/// Why reading a body was over.
+enum Stop {
+    /// There is nothing more in it, or nothing that is needed now.
+    Done,
+    /// It ended before its end.
+    Cut(String),
+}
+
+impl Setback {
+    /// Of several candidates' failures the one that says best what to do.
+    fn rank(&self) -> u8 {
+        match self {
+            Setback::Refused { .. } => 5,
+            Setback::NotAsAsked(_) => 4,
+            Setback::Later(..) => 3,
+            Setback::Failing(_) => 2,
+            Setback::Unreachable(_) => 1,
+            Setback::Final(_) => 0,
+        }
+    }
+}
+
+impl Fetch {
+    pub fn new(
+        shared: Arc<Shared>,
+        settings: Arc<Settings>,
+        web: Arc<Web>,
+        resolved: ResolvedStream,
+        resolver: Arc<dyn Resolve>,
+    ) -> Self {
+        let source = Source::new(resolved, None, &shared.track);
+        shared.set_deadline(source.deadline.map(|deadline| deadline.at));
+        Fetch {
+            shared,
+            settings,
+            web,
+            resolver,
+            source,
+            entity: Entity::default(),
+            renewal: None,
+            resolved_at: None,
+            must_resolve: false,
+            unresolvable: None,
+            patience: Patience::default(),
+            trouble: None,
+            outage: false,
+        }
+    }
+
+    /// Runs until the stream fails or is aborted: a complete one may need bytes again after a seek.
+    pub async fn run(mut self) {
+        loop {
+            let at = self.shared.work().await;
+            if let Err(error) = self.step(at).await {
+                return self.shared.fail(error);
+            }
+        }
+    }
+
+    /// One request and its body, or one failure and the pause after it.
+    async fn step(&mut self, at: u64) -> Result<(), StreamError> {
+        if self.must_resolve || self.source.expired(Instant::now()) {
+            self.resolve().await?;
+        }
+        let setback = match self.request(at).await {
+            Ok(Some(body)) => match self.transfer(body).await {
+                Stop::Done => return Ok(()),
+                Stop::Cut(why) => Setback::Failing(why),
+            },
+            Ok(None) => return Ok(()),
+            Err(setback) => setback,
+        };
+        self.bear(setback).await
+    }
+}
+
+/// Requests.
+impl Fetch {
+    /// Asks the candidates in turn: the next one when the former failed or was silent for a second. None when
+    /// the file turned out to have ended.
+    async fn request(&mut self, at: u64) -> Result<Option<Body>, Setback> {
+        let asked = if self.source.ranges { Asked::From(at) } else { Asked::Whole };
+        let order = self.source.order();
+        let mut asking = FuturesUnordered::new();
+        let mut next = 0;
+        let mut worst: Option<Setback> = None;
+        let (index, answer) = loop {
+            if asking.is_empty() {
+                match order.get(next) {
+                    Some(&index) => asking.push(self.ask(index, asked)),
+                    None => {
+                        return Err(
+                            worst.unwrap_or_else(|| Setback::Failing("no address is known".to_owned()))
+                        );
+                    }
+                }
+                next += 1;
+            }
+            tokio::select! {
+                Some((index, result)) = asking.next() => match result {
+                    Ok(answer) => match self.judge(asked, &answer) {
+                        Err(setback) => {
+                            if worst.as_ref().is_none_or(|worst| setback.rank() > worst.rank()) {
+                                worst = Some(setback);
+                            }
+                        }
+                        Ok(verdict) => break (index, (answer, verdict)),
+                    },
+                    Err(setback) => {
+                        if worst.as_ref().is_none_or(|worst| setback.rank() > worst.rank()) {
+                            worst = Some(setback);
+                        }
+                    }
+                },
+                () = sleep(self.settings.alternative_after), if next < order.len() => {
+                    asking.push(self.ask(order[next], asked));
+                    next += 1;
+                }
+            }
+        };
+        drop(asking);
+        self.source.preferred = index;
+        let (answer, verdict) = answer;
+        Ok(self.believe(at, asked, answer, verdict))
+    }
+
+    async fn ask(&self, index: usize, asked: Asked) -> (usize, Result<Answer, Setback>) {
+        let url = &self.source.candidates[index];
+        let headers = self.source.headers_for(url);
+        let sent = self.web.get(url, &headers, self.source.resolved.reach, asked, self.entity.validator());
+        let result = match timeout(self.settings.connect_timeout + self.settings.silence, sent).await {
+            Err(_) => Err(Setback::Failing(format!("{} did not answer in time", super::http::host(url)))),
+            Ok(Err(NoAnswer::Unreachable(why))) => Err(Setback::Unreachable(why)),
+            Ok(Err(NoAnswer::Failing(why))) => Err(Setback::Failing(why)),
+            Ok(Err(NoAnswer::Forbidden { host, why })) => {
+                Err(Setback::Final(StreamError::Forbidden { track: self.shared.track.clone(), host, why }))
+            }
+            Ok(Ok(answer)) => Ok(answer),
+        };
+        (index, result)
+    }
+
+    /// Whether an answer is believed.
+    fn judge(&self, asked: Asked, answer: &Answer) -> Result<Verdict, Setback> {
+        let (host, status) = (answer.host.clone(), answer.head.status);
+        let track = self.shared.track.clone();
+        match judge(asked, &self.entity, &answer.head, SystemTime::now()) {
+            Verdict::Changed(how) => Err(Setback::Final(StreamError::Changed { track, host, how })),
+            Verdict::NotAsAsked(how) => Err(Setback::NotAsAsked(format!("{host}: {how}"))),
+            Verdict::Refused => Err(Setback::Refused { status, host }),
+            Verdict::Later(pause) => Err(Setback::Later(
+                pause.unwrap_or(Duration::ZERO),
+                format!("{host} is busy (status {status})"),
+            )),
+            Verdict::Failing => Err(Setback::Failing(format!("{host} has a problem (status {status})"))),
+            Verdict::Final => {
+                let tried = "which is not an answer that waiting or a fresh address would change".to_owned();
+                Err(Setback::Final(StreamError::Refused { track, host, status, tried }))
+            }
+            believed => Ok(believed),
+        }
+    }
+
+    /// Notes what a believed answer says; the body if there is one.
+    fn believe(&mut self, at: u64, asked: Asked, answer: Answer, verdict: Verdict) -> Option<Body> {
+        self.outage = false;
+        self.source.learn_date(answer.date, Instant::now());
+        self.shared.set_deadline(self.source.deadline.map(|deadline| deadline.at));
+        let live = self.source.resolved.live;
+        let (from, end, entity, ranges) = match verdict {
+            Verdict::Serve { from, end, entity, ranges } => (from, end, entity, ranges),
+            Verdict::Ended { total } => (at, None, Entity { total: Some(total), ..Entity::default() }, true),
+            // All others were turned into setbacks.
+            _ => return None,
+        };
+        let ended = answer.head.status == 416;
+        if !live {
+            self.entity.complete_from(entity);
+        }
+        let ranges = ranges && !live && self.source.resolved.seekable && self.source.trusted;
+        if !ranges && asked != Asked::Whole {
+            self.source.ranges = false;
+        }
+        let content_type = answer.content_type;
+        self.shared.know(Known { content_type, total: self.entity.total, ranges, host: answer.host });
+        if ended {
+            return None;
+        }
+        // A live stream has no offsets: it goes on where the reader is.
+        let (from, end) = if live { (at, None) } else { (from, end) };
+        self.shared.connected(from);
+        Some(Body { response: answer.response, at: from, end, ranges })
+    }
+}
+
+/// Bodies.
+impl Fetch {
+    /// Reads a body as far as it is needed and there is room.
+    async fn transfer(&mut self, mut body: Body) -> Stop {
+        let mut last = Instant::now();
+        loop {
+            if body.end == Some(body.at) {
+                return Stop::Done;
+            }
+            // Asks with nothing in hand first, so that the socket is not read while there is no room.
+            match self.shared.put(body.at, &[], body.ranges) {
+                Put::Elsewhere => return Stop::Done,
+                Put::Full => {
+                    if !self.wait_for_room(&body).await {
+                        return Stop::Done;
+                    }
+                    last = Instant::now();
+                    continue;
+                }
+                Put::Took(_) => {}
+            }
+            let renew_at = self.renew_at();
+            tokio::select! {
+                chunk = body.response.chunk() => match chunk {
+                    Ok(Some(bytes)) => {
+                        last = Instant::now();
+                        if !self.keep(&mut body, &bytes).await {
+                            return Stop::Done;
+                        }
+                    }
+                    Ok(None) => return self.body_ended(&body),
+                    Err(error) => return Stop::Cut(format!("the connection was cut: {}", root(&error.without_url()))),
+                },
+                () = sleep_until((last + self.settings.silence).into()) => {
+                    return Stop::Cut("the connection has gone silent".to_owned());
+                }
+                // The reader moved: look whether this connection still serves it.
+                () = self.shared.moved() => {}
+                result = renewed(&mut self.renewal) => self.renewed(result),
+                () = sleep_until_some(renew_at) => self.renew(),
+            }
+        }
+    }
+
+    /// Stores a chunk whole, waiting for room. False when it is not needed or was given up.
+    async fn keep(&mut self, body: &mut Body, bytes: &[u8]) -> bool {
+        let needed = body.end.map_or(u64::MAX, |end| end - body.at);
+        let mut rest = &bytes[..bytes.len().min(usize::try_from(needed).unwrap_or(usize::MAX))];
+        while !rest.is_empty() {
+            let before = self.shared.fetched();
+            match self.shared.put(body.at, rest, body.ranges) {
+                Put::Took(count) => {
+                    rest = &rest[count..];
+                    body.at += count as u64;
+                    if self.shared.fetched() > before {
+                        self.flows();
+                    }
+                }
+                Put::Full => {
+                    if !self.wait_for_room(body).await {
+                        return false;
+                    }
+                }
+                Put::Elsewhere => return false,
+            }
+        }
+        true
+    }
+
+    /// A new byte was kept.
+    fn flows(&mut self) {
+        self.patience.byte();
+        self.source.fresh = false;
+        self.trouble = None;
+    }
+
+    /// False when the connection was idle for too long.
+    async fn wait_for_room(&self, body: &Body) -> bool {
+        let until = Instant::now() + self.settings.idle_close;
+        while self.shared.put(body.at, &[], body.ranges) == Put::Full {
+            tokio::select! {
+                () = self.shared.moved() => {}
+                () = sleep_until(until.into()) => return false,
+            }
+        }
+        true
+    }
+
+    fn body_ended(&self, body: &Body) -> Stop {
+        match body.end {
+            Some(end) => Stop::Cut(format!("the connection ended {} bytes too early", end - body.at)),
+            None if self.source.resolved.live => Stop::Cut("the live stream was cut".to_owned()),
+            None => match self.entity.total {
+                Some(total) if body.at < total => Stop::Cut("the connection ended too early".to_owned()),
+                _ => {
+                    self.shared.ended(body.at);
+                    Stop::Done
+                }
+            },
+        }
+    }
+}
+
+/// Fresh addresses.
+impl Fetch {
+    /// When to ask for a fresh address while the old one serves.
+    fn renew_at(&self) -> Option<Instant> {
+        if self.renewal.is_some() || self.unresolvable.is_some() {
+            return None;
+        }
+        let due = self.source.deadline?.renew_at();
+        let paced = self.resolved_at.map_or(due, |at| at + self.settings.resolve_pause);
+        Some(due.max(paced))
+    }
+
+    fn renew(&mut self) {
+        self.shared.renewing();
+        self.resolved_at = Some(Instant::now());
+        self.renewal = Some(Mutex::new(self.resolver.resolve()));
+    }
+
+    fn renewed(&mut self, result: Result<ResolvedStream, ResolveError>) {
+        self.renewal = None;
+        match result {
+            Ok(fresh) => self.replace(fresh),
+            Err(error) => {
+                warn!(track = self.shared.track, %error, "no fresh address yet; the present one serves on");
+                if !matches!(error.kind, ResolveErrorKind::Later(_)) {
+                    self.unresolvable = Some(error);
+                }
+            }
+        }
+    }
+
+    fn replace(&mut self, fresh: ResolvedStream) {
+        let in_time = !self.must_resolve && !self.source.expired(Instant::now());
+        let mut fresh = Source::new(fresh, self.source.clock, &self.shared.track);
+        fresh.fresh = true;
+        fresh.same_as_before = fresh.is_same(&self.source);
+        self.source = fresh;
+        self.must_resolve = false;
+        self.shared.set_deadline(self.source.deadline.map(|deadline| deadline.at));
+        self.shared.renewed(in_time);
+        info!(track = self.shared.track, in_time, "the track has a fresh address");
+    }
+
+    /// Gets a fresh address now, because there is no other way to go on. When there is none for the moment,
+    /// the old one is tried all the same: only that tells an outage from a refusal.
+    async fn resolve(&mut self) -> Result<(), StreamError> {
+        if let Some(error) = self.unresolvable.take() {
+            return Err(self.unresolved(error));
+        }
+        self.shared.waiting(WaitReason::Expired, "the address is no longer good; a fresh one is asked for");
+        if self.renewal.is_none() {
+            sleep_until(self.patience.resolve_not_before(Instant::now(), &self.settings).into()).await;
+            self.renew();
+        }
+        match renewed(&mut self.renewal).await {
+            Ok(fresh) => {
+                self.renewal = None;
+                self.replace(fresh);
+                Ok(())
+            }
+            Err(error) => {
+                self.renewal = None;
+                let ResolveErrorKind::Later(pause) = error.kind else { return Err(self.unresolved(error)) };
+                let now = Instant::now();
+                let failed = self.patience.useless_resolve(now, !self.outage);
+                if failed >= MAX_USELESS_RESOLVES && !self.outage {
+                    return Err(self.unresolved(error));
+                }
+                if let Some(pause) = pause {
+                    self.patience.hold_resolves(now + pause.min(self.settings.give_up));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn unresolved(&self, error: ResolveError) -> StreamError {
+        StreamError::Unresolved { track: self.shared.track.clone(), message: error.message, kind: error.kind }
+    }
+}
+
+/// Failures.
+impl Fetch {
+    /// Says what is wrong, and waits as long as is right; an error when the track is given up.
+    async fn bear(&mut self, setback: Setback) -> Result<(), StreamError> {
+        let now = Instant::now();
+        let trouble = *self.trouble.get_or_insert(now);
+        self.outage = matches!(setback, Setback::Unreachable(_));
+        let host = self.source.host();
+        let (reason, least, barren, why) = match setback {
+            Setback::Final(error) => return Err(error),
+            Setback::Refused { status, host } => return self.bear_refusal(status, host),
+            Setback::Unreachable(why) => {
+                let others = self.web.another_answered(&host, trouble);
+                (WaitReason::Network, Duration::ZERO, self.patience.unreachable(now, others), why)
+            }
+            Setback::NotAsAsked(why) => {
+                (self.source.ranges, self.source.trusted) = (false, false);
+                (WaitReason::Server, Duration::ZERO, self.patience.answered(now), why)
+            }
+            Setback::Failing(why) => (WaitReason::Server, Duration::ZERO, self.patience.answered(now), why),
+            Setback::Later(pause, why) => (WaitReason::Server, pause, self.patience.answered(now), why),
+        };
+        let left = self.settings.give_up.saturating_sub(barren);
+        if left.is_zero() && !self.source.resolved.live {
+            let (track, seconds) = (self.shared.track.clone(), barren.as_secs());
+            return Err(StreamError::NoData { track, host, seconds, last: why });
+        }
+        self.shared.waiting(reason, &why);
+        let pause = self.patience.pause(&self.settings).max(least);
+        sleep(pause.min(left.max(self.settings.backoff_min))).await;
+        Ok(())
+    }
+
+    fn bear_refusal(&mut self, status: u16, host: String) -> Result<(), StreamError> {
+        let message = format!("{host} refuses the address (status {status}); a fresh one is asked for");
+        self.must_resolve = true;
+        if self.source.fresh {
+            let failed = self.patience.useless_resolve(Instant::now(), true);
+            // At the very start an address that is refused twice, such as a plain URL, will not do.
+            let stubborn = self.source.same_as_before && self.shared.fetched() == 0;
+            if failed >= MAX_USELESS_RESOLVES || stubborn {
+                let tried = format!("also after {failed} attempt(s) with a fresh address");
+                return Err(StreamError::Refused { track: self.shared.track.clone(), host, status, tried });
+            }
+        }
+        self.shared.waiting(WaitReason::Expired, &message);
+        Ok(())
+    }
+}
+
+/// The renewal that is under way; never, when there is none.
+async fn renewed(renewal: &mut Option<Renewal>) -> Result<ResolvedStream, ResolveError> {
+    match renewal {
+        Some(renewal) => renewal.get_mut().unwrap_or_else(PoisonError::into_inner).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn sleep_until_some(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The first cause, which says more than "error decoding response body".
+fn root(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    cause.to_string()
+}

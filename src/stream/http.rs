@@ -1,0 +1,297 @@
+//! Requests: the clients, redirects, reach, and what failed when no answer came.
+
+use std::collections::VecDeque;
+use std::error::Error;
+use std::io;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Response};
+use tracing::warn;
+use url::Url;
+
+use super::Settings;
+use super::range::{Asked, Head};
+use super::reach::{self, Names, OutOfReach};
+use crate::track::Reach;
+
+/// Redirects that are followed.
+const MAX_REDIRECTS: usize = 10;
+/// Hosts whose last answer is remembered.
+const ANSWERS: usize = 8;
+
+/// Why no usable answer came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum NoAnswer {
+    /// No host was reached: no route, no name, no connection in time.
+    Unreachable(String),
+    /// The host was reached, but gave no answer.
+    Failing(String),
+    /// The address is against the rules.
+    Forbidden {
+        /// The host in question.
+        host: String,
+        /// The rule.
+        why: String,
+    },
+}
+
+/// A response whose head has arrived.
+pub(super) struct Answer {
+    pub response: Response,
+    pub head: Head,
+    pub content_type: Option<String>,
+    /// The server's clock.
+    pub date: Option<SystemTime>,
+    /// Who answered, after redirects.
+    pub host: String,
+}
+
+/// All that is needed for a request.
+pub(super) struct Web {
+    settings: Arc<Settings>,
+    // Apart, since a pooled connection remembers the name and not the address that was checked.
+    internet: OnceLock<Client>,
+    anywhere: OnceLock<Client>,
+    answers: Mutex<VecDeque<(String, Instant)>>,
+}
+
+impl Web {
+    pub fn new(settings: Arc<Settings>) -> Result<Self, String> {
+        // Fails only when a provider is installed already, and then that one serves.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        HeaderValue::from_str(&settings.user_agent)
+            .map_err(|_| "user_agent holds characters that HTTP does not allow".to_owned())?;
+        Ok(Web { settings, internet: OnceLock::new(), anywhere: OnceLock::new(), answers: Mutex::default() })
+    }
+
+    /// One GET through redirects. `headers` go to the origin of `url` only.
+    pub async fn get(
+        self: &Arc<Self>,
+        url: &Url,
+        headers: &HeaderMap,
+        reach: Reach,
+        asked: Asked,
+        validator: Option<&str>,
+    ) -> Result<Answer, NoAnswer> {
+        let client = self.client(reach).await?;
+        let origin = url.origin();
+        let mut own = true;
+        let mut url = url.clone();
+        for _ in 0..=MAX_REDIRECTS {
+            reach::check_url(&url, reach).map_err(|why| forbidden(&url, why))?;
+            // Once they have left their origin, headers do not come back.
+            own &= url.origin() == origin;
+            let mut all = if own { headers.clone() } else { HeaderMap::new() };
+            all.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+            if let Asked::From(offset) = asked {
+                if let Ok(range) = HeaderValue::from_str(&format!("bytes={offset}-")) {
+                    all.insert(header::RANGE, range);
+                }
+                if let Some(Ok(validator)) = validator.map(HeaderValue::from_str) {
+                    all.insert(header::IF_RANGE, validator);
+                }
+            }
+            let sent = client.get(url.clone()).headers(all).send().await;
+            let response = sent.map_err(|error| self.failure(&url, error))?;
+            self.answered(&host(&url));
+            let Some(next) = redirect(&response, &url)? else { return Ok(answer(response, host(&url))) };
+            url = next;
+        }
+        Err(forbidden(&url, "it redirects more than ten times"))
+    }
+
+    /// Whether a host other than `host` has answered since `since`.
+    pub fn another_answered(&self, host: &str, since: Instant) -> bool {
+        self.answers().iter().any(|(name, at)| name != host && *at >= since)
+    }
+
+    fn answered(&self, host: &str) {
+        let mut answers = self.answers();
+        answers.retain(|(name, _)| name != host);
+        answers.push_front((host.to_owned(), Instant::now()));
+        answers.truncate(ANSWERS);
+    }
+
+    fn answers(&self) -> std::sync::MutexGuard<'_, VecDeque<(String, Instant)>> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The client is built when it is first needed and off the main thread: it reads all certificates.
+    async fn client(self: &Arc<Self>, reach: Reach) -> Result<Client, NoAnswer> {
+        let slot = |web: &Web| match reach {
+            Reach::Internet => web.internet.get().cloned(),
+            Reach::Anywhere => web.anywhere.get().cloned(),
+        };
+        if let Some(client) = slot(self) {
+            return Ok(client);
+        }
+        let web = Arc::clone(self);
+        let built = tokio::task::spawn_blocking(move || {
+            let slot = match reach {
+                Reach::Internet => &web.internet,
+                Reach::Anywhere => &web.anywhere,
+            };
+            if slot.get().is_none() {
+                let client = build(&web.settings, reach)?;
+                let _ = slot.set(client);
+            }
+            Ok::<_, reqwest::Error>(slot.get().cloned())
+        });
+        match built.await {
+            Ok(Ok(Some(client))) => Ok(client),
+            Ok(Err(error)) => Err(NoAnswer::Failing(format!("HTTP cannot be set up: {error}"))),
+            _ => Err(NoAnswer::Failing("HTTP cannot be set up".to_owned())),
+        }
+    }
+
+    /// Finds out from the chain of causes what kind of failure it was.
+    fn failure(&self, url: &Url, error: reqwest::Error) -> NoAnswer {
+        let (timeout, connect) = (error.is_timeout(), error.is_connect());
+        let name = host(url);
+        let error = error.without_url();
+        let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
+        let mut last = String::new();
+        while let Some(this) = cause {
+            last = this.to_string();
+            if let Some(out) = this.downcast_ref::<OutOfReach>() {
+                return forbidden(url, out.0);
+            }
+            if let Some(tls) = this.downcast_ref::<rustls::Error>() {
+                return tls_failure(&name, tls);
+            }
+            if let Some(io) = this.downcast_ref::<io::Error>() {
+                if let Some(found) = io.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+                    return tls_failure(&name, found);
+                }
+                if error.is_dns() && reach::no_such_name(io) {
+                    return NoAnswer::Failing(format!("there is no host {name}"));
+                }
+                if matches!(io.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset) {
+                    self.answered(&name);
+                    return NoAnswer::Failing(format!("{name}: {io}"));
+                }
+            }
+            cause = this.source();
+        }
+        let text = if timeout { format!("{name} did not answer in time") } else { format!("{name}: {last}") };
+        if connect || error.is_dns() { NoAnswer::Unreachable(text) } else { NoAnswer::Failing(text) }
+    }
+}
+
+/// A certificate that is not valid *yet* means that our clock is behind: wait for it.
+fn tls_failure(name: &str, error: &rustls::Error) -> NoAnswer {
+    use rustls::CertificateError::{NotValidYet, NotValidYetContext};
+    match error {
+        rustls::Error::InvalidCertificate(NotValidYet | NotValidYetContext { .. }) => {
+            NoAnswer::Unreachable(format!(
+                "the certificate of {name} is not valid yet; the clock of this machine is probably not set"
+            ))
+        }
+        error => NoAnswer::Failing(format!("{name}: {error}")),
+    }
+}
+
+fn build(settings: &Settings, reach: Reach) -> Result<Client, reqwest::Error> {
+    let builder = || {
+        Client::builder()
+            .user_agent(&settings.user_agent)
+            .connect_timeout(settings.connect_timeout)
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            // A proxy would resolve names out of our sight.
+            .no_proxy()
+            .dns_resolver(Names { reach })
+            .tcp_keepalive(Duration::from_secs(30))
+            // Else a dead connection would be used again and again, since HTTP/2 shares it.
+            .http2_keep_alive_interval(settings.silence)
+            .http2_keep_alive_timeout(settings.silence)
+            .pool_idle_timeout(Duration::from_secs(30))
+            .pool_max_idle_per_host(2)
+            // What a connection holds beside our store.
+            .http2_initial_stream_window_size(512 * 1024)
+            .http2_initial_connection_window_size(1024 * 1024)
+    };
+    builder().build().or_else(|error| {
+        warn!(%error, "no certificates were found, so https cannot be played; install ca-certificates");
+        builder().tls_certs_only([]).build()
+    })
+}
+
+/// Where a response redirects to.
+fn redirect(response: &Response, from: &Url) -> Result<Option<Url>, NoAnswer> {
+    if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+        return Ok(None);
+    }
+    let location =
+        response.headers().get(header::LOCATION).and_then(|value| std::str::from_utf8(value.as_bytes()).ok());
+    let next = location.and_then(|location| from.join(location).ok());
+    match next {
+        None => Err(NoAnswer::Failing(format!("{} redirects to nowhere", host(from)))),
+        Some(next) if from.scheme() == "https" && next.scheme() == "http" => {
+            Err(forbidden(&next, "a redirect from https to http would give the connection away"))
+        }
+        next => Ok(next),
+    }
+}
+
+fn answer(response: Response, host: String) -> Answer {
+    let text = |name: HeaderName| {
+        response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+    };
+    let head = Head {
+        status: response.status().as_u16(),
+        length: response.content_length().or_else(|| text(header::CONTENT_LENGTH)?.parse().ok()),
+        content_range: text(header::CONTENT_RANGE),
+        accept_ranges: text(header::ACCEPT_RANGES),
+        etag: text(header::ETAG),
+        last_modified: text(header::LAST_MODIFIED),
+        retry_after: text(header::RETRY_AFTER),
+    };
+    let content_type = text(header::CONTENT_TYPE);
+    let date = text(header::DATE).and_then(|value| httpdate::parse_http_date(&value).ok());
+    Answer { head, content_type, date, host, response }
+}
+
+fn forbidden(url: &Url, why: &str) -> NoAnswer {
+    NoAnswer::Forbidden { host: host(url), why: why.to_owned() }
+}
+
+/// Host and port as a person knows them.
+pub(super) fn host(url: &Url) -> String {
+    match (url.host_str(), url.port()) {
+        (Some(host), Some(port)) => format!("{host}:{port}"),
+        (Some(host), None) => host.to_owned(),
+        (None, _) => "no host".to_owned(),
+    }
+}
+
+/// The headers of a resolved stream, less those that belong to the connection and to ranges.
+pub(super) fn headers(pairs: &[(String, String)], track: &str) -> HeaderMap {
+    const OURS: [&str; 10] = [
+        "range",
+        "if-range",
+        "accept-encoding",
+        "host",
+        "connection",
+        "content-length",
+        "transfer-encoding",
+        "te",
+        "upgrade",
+        "keep-alive",
+    ];
+    let mut map = HeaderMap::new();
+    for (name, value) in pairs {
+        let parsed = HeaderName::from_bytes(name.as_bytes()).ok().zip(HeaderValue::from_str(value).ok());
+        match parsed {
+            Some((name, _)) if OURS.contains(&name.as_str()) => {}
+            Some((name, mut value)) => {
+                value.set_sensitive(true);
+                map.append(name, value);
+            }
+            None => warn!(track, "a header of the stream is not valid HTTP and is left out"),
+        }
+    }
+    map
+}

@@ -1,0 +1,84 @@
+//! The blocking side of a stream.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::sync::Arc;
+
+use super::shared::Shared;
+
+/// A stream as the decode thread sees it: blocking, with seeks where the server allows them.
+///
+/// Errors carry a [`StreamError`](super::StreamError). Dropping it ends the stream and frees its memory.
+pub struct Reader {
+    shared: Arc<Shared>,
+    /// Set for a file of the disk, which is not held in the store.
+    file: Option<File>,
+}
+
+impl Reader {
+    pub(super) fn over_store(shared: Arc<Shared>) -> Self {
+        Reader { shared, file: None }
+    }
+
+    pub(super) fn over_file(shared: Arc<Shared>, file: File) -> Self {
+        Reader { shared, file: Some(file) }
+    }
+
+    /// Length in bytes. Blocks until the first answer came or the stream ended.
+    pub fn byte_len(&self) -> Option<u64> {
+        self.shared.known()?.total
+    }
+
+    /// Whether seeks to any place can succeed. Blocks like [`Reader::byte_len`].
+    pub fn is_seekable(&self) -> bool {
+        self.shared.known().is_some_and(|known| known.ranges && known.total.is_some())
+    }
+
+    /// Media type as the server says. Blocks like [`Reader::byte_len`].
+    pub fn content_type(&self) -> Option<String> {
+        self.shared.known()?.content_type
+    }
+}
+
+impl Read for Reader {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let Some(file) = &mut self.file else { return self.shared.read(out) };
+        let at = self.shared.position()?;
+        let count = file.read(out)?;
+        self.shared.note_position(at + count as u64);
+        Ok(count)
+    }
+}
+
+impl Seek for Reader {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let at = self.shared.position()?;
+        if let Some(file) = &mut self.file {
+            let now = file.seek(to)?;
+            self.shared.note_position(now);
+            return Ok(now);
+        }
+        let target = match to {
+            SeekFrom::Start(offset) => Some(offset),
+            SeekFrom::Current(0) => return Ok(at),
+            SeekFrom::Current(by) => at.checked_add_signed(by),
+            SeekFrom::End(by) => {
+                let total = self.byte_len();
+                // Why there is no length may be that reading is over.
+                self.shared.position()?;
+                total
+                    .ok_or_else(|| io::Error::new(io::ErrorKind::Unsupported, "the stream has no known end"))?
+                    .checked_add_signed(by)
+            }
+        };
+        let target = target
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "a seek to before the first byte"))?;
+        self.shared.seek(target)
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.shared.abort();
+    }
+}
