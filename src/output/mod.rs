@@ -1,1 +1,238 @@
 //! [6] PCM to sound.
+//!
+//! One thread owns the device (`thread/`). The decode thread gives it frames through a ring and, beside the ring, marks:
+//! an entry begins when its mark is *heard*, so what a person sees follows the ear, not the decoder that runs ahead.
+//!
+//! ```text
+//!  PcmWriter ──frames──► ring ──► Feed ──► history ──► volume, fades ──► card's format ──► ALSA
+//!            ──notes───► queue ─►      ◄── heard (by snd_pcm_delay)                          │
+//!  Output    ──orders──► atomics + eventfd                          EventStream ◄── events ──┘
+//! ```
+//!
+//! What may be relied on:
+//! - At volume 1.0 and not muted, samples are not touched, from the first frame of a start on and over joins.
+//! - After a cut, a pause or a lost device the first 5 ms fade in; the frames themselves are continuous: none is lost
+//!   or repeated by a pause, at most one period is repeated after a lost device. A start from silence does not fade.
+//! - Silence that is written so that the last frame is heard counts nowhere.
+//! - `cut` and `pause` silence the card at once: ALSA is told to drop what it has, and what was not heard is given to
+//!   it again from the history (one buffer of the card, before volume).
+
+mod alsa;
+mod convert;
+mod events;
+mod feed;
+mod format;
+mod history;
+mod marks;
+mod playhead;
+mod shared;
+mod thread;
+mod volume;
+mod writer;
+
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rtrb::{Producer, RingBuffer};
+
+use crate::track::EntryId;
+pub use events::EventStream;
+pub use format::{CardFormat, SampleFormat, SourceFormat};
+pub use marks::{Event, GoneReason, Mark};
+pub use playhead::Playhead;
+pub use shared::Settings;
+use shared::Shared;
+use thread::{Links, OutputThread, TakeBack};
+pub use writer::{BeginState, PcmWriter};
+
+/// Events that may wait for their reader.
+const MOST_EVENTS: usize = 1024;
+/// Entries that may be taken back before the thread looks, which is at once unless a device is being opened.
+const MOST_TAKE_BACKS: usize = 64;
+/// How long `shutdown` waits for the thread beyond its fade. A driver that blocks longer than this is left behind.
+const JOIN_WITHIN: Duration = Duration::from_millis(300);
+
+/// Frames that the card is given before it starts: 100 ms, or half of a smaller buffer.
+fn start_frames(rate: u32, buffer: usize) -> usize {
+    (rate as usize / 10).min(buffer / 2).max(1)
+}
+
+/// What is known about the sound path.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Facts {
+    /// ALSA's name of the open device, empty while none is open.
+    pub device: String,
+    /// What it runs at.
+    pub card: Option<CardFormat>,
+    /// The source that is heard, or was last.
+    pub source: Option<SourceFormat>,
+    /// True if its samples reach the device untouched.
+    pub bit_perfect: bool,
+    /// What alters them, as a phrase; empty if nothing does or nothing plays.
+    pub reason: String,
+    /// Sound that the card has but that is not heard yet.
+    pub delay: Duration,
+    /// Times that the card ran out of frames although there were some.
+    pub xruns: u64,
+    /// Sound that waits in the ring.
+    pub buffered: Duration,
+}
+
+/// A handle to the output. Cheap to clone; none of its calls but `shutdown` waits for anything.
+#[derive(Clone)]
+pub struct Output {
+    handle: Arc<Handle>,
+}
+
+struct Handle {
+    shared: Arc<Shared>,
+    take_backs: Mutex<Producer<TakeBack>>,
+    writer: Mutex<Option<PcmWriter>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Output {
+    /// Starts the output thread. Needs no device: one is opened when the first format is announced.
+    ///
+    /// # Errors
+    /// When the system gives no descriptors or no thread.
+    pub fn start(settings: Settings) -> std::io::Result<(Output, EventStream)> {
+        let (shared, bell) = Shared::new()?;
+        let shared = Arc::new(shared);
+        let (notes, notes_out) = RingBuffer::new(feed::MOST_NOTES);
+        let (answers_in, answers) = RingBuffer::new(16);
+        let (take_backs, take_backs_out) = RingBuffer::new(MOST_TAKE_BACKS);
+        let (events_in, events) = RingBuffer::new(MOST_EVENTS);
+        let links =
+            Links { notes: notes_out, answers: answers_in, take_backs: take_backs_out, events: events_in };
+        let output = OutputThread::new(Arc::clone(&shared), settings, links);
+        let thread = std::thread::Builder::new().name("output".into()).stack_size(256 << 10).spawn({
+            let shared = Arc::clone(&shared);
+            move || {
+                output.run();
+                // The stream finds its end.
+                shared.ring_bell();
+            }
+        })?;
+        let writer = PcmWriter::new(Arc::clone(&shared), notes, answers);
+        let stream = EventStream::new(events, bell);
+        let handle = Arc::new(Handle {
+            shared,
+            take_backs: Mutex::new(take_backs),
+            writer: Mutex::new(Some(writer)),
+            thread: Mutex::new(Some(thread)),
+        });
+        Ok((Output { handle }, stream))
+    }
+
+    /// The decode thread's end. There is one: the second call gives None.
+    pub fn writer(&self) -> Option<PcmWriter> {
+        lock(&self.handle.writer).take()
+    }
+
+    /// Silences everything below `generation` at once, in the card and in the ring. Nothing sounds until frames of
+    /// that generation or a later one arrive. The playhead is None until their mark is heard.
+    pub fn cut(&self, generation: u64) {
+        self.handle.shared.cut.fetch_max(generation, SeqCst);
+        self.handle.shared.order();
+    }
+
+    /// Takes `entry` back if its mark has not been heard: its frames, and everything behind them below `generation`,
+    /// will not sound. If it has been heard, nothing is done, and `Event::Heard` has been sent or will be.
+    ///
+    /// False, with nothing done, if too many entries were taken back while a device is being opened: try again.
+    pub fn cut_after(&self, entry: EntryId, generation: u64) -> bool {
+        let sent = lock(&self.handle.take_backs).push((entry, generation)).is_ok();
+        self.handle.shared.order();
+        sent
+    }
+
+    /// Silences the card at once and keeps what was not heard.
+    pub fn pause(&self) {
+        self.handle.shared.paused.store(true, SeqCst);
+        self.handle.shared.order();
+    }
+
+    /// Goes on with the frame after the last one heard.
+    pub fn resume(&self) {
+        self.handle.shared.paused.store(false, SeqCst);
+        self.handle.shared.order();
+    }
+
+    /// Software volume, 0.0 to 1.0 as a factor of the samples. Ramps over 20 ms.
+    pub fn set_volume(&self, linear: f32) {
+        self.handle.shared.set_volume(if linear.is_nan() { 0.0 } else { linear.clamp(0.0, 1.0) });
+        self.handle.shared.order();
+    }
+
+    /// Mutes without forgetting the volume.
+    pub fn set_mute(&self, muted: bool) {
+        self.handle.shared.set_mute(muted);
+        self.handle.shared.order();
+    }
+
+    /// What is heard now; None while no mark has been heard since the last cut.
+    pub fn playhead(&self) -> Option<Playhead> {
+        self.handle.shared.playhead.read().at(playhead::now_ns())
+    }
+
+    /// What is known about the sound path.
+    pub fn facts(&self) -> Facts {
+        let shared = &self.handle.shared;
+        let opened = lock(&shared.opened).clone();
+        let source = shared.source();
+        let reason = match (&source, &opened.card) {
+            (Some(source), Some(card)) => Some(format::alteration(
+                source,
+                card,
+                &opened.device,
+                opened.converts,
+                shared.volume(),
+                shared.muted(),
+            )),
+            _ => None,
+        };
+        Facts {
+            device: opened.device,
+            card: opened.card,
+            source,
+            bit_perfect: reason.as_ref().is_some_and(Option::is_none),
+            reason: reason.flatten().unwrap_or_default(),
+            delay: Duration::from_nanos(shared.delay_ns.load(Relaxed)),
+            xruns: shared.xruns.load(Relaxed),
+            buffered: Duration::from_nanos(shared.buffered_ns.load(Relaxed)),
+        }
+    }
+
+    /// Fades out over at most `fade` (itself at most 150 ms), closes the device and ends the thread.
+    /// Blocks, but well below half a second; a thread that a driver holds longer is left behind.
+    pub fn shutdown(&self, fade: Duration) {
+        let fade = fade.min(Duration::from_millis(150));
+        let Some(thread) = lock(&self.handle.thread).take() else { return };
+        self.handle.shared.fade_ms.store(fade.as_millis() as u64, Relaxed);
+        self.handle.shared.ending.store(true, SeqCst);
+        self.handle.shared.order();
+        let deadline = Instant::now() + fade + JOIN_WITHIN;
+        while !thread.is_finished() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        if thread.is_finished() {
+            // A panic of that thread has been reported where it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shared.ending.store(true, SeqCst);
+        self.shared.order();
+    }
+}
+
+/// A lock whose holder panicked is still good: what it guards is replaced whole.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -2,6 +2,7 @@
 
 mod files;
 mod places;
+pub mod realtime;
 
 pub use files::{boot_id, load_json, replace};
 pub use places::Places;

@@ -1,0 +1,175 @@
+//! What the output thread shares with the rest: numbers that it reads or writes without waiting for anybody.
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::time::Duration;
+
+use nix::sys::eventfd::{EfdFlags, EventFd};
+
+use super::format::{CardFormat, SourceFormat};
+use super::playhead::Published;
+
+/// Settings of the output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// ALSA names in order of preference; `auto` stands for every card, the likeliest first.
+    pub device: Vec<String>,
+    /// How much the card buffers.
+    pub buffer: Duration,
+    /// When a silent device is closed, so that others may use it.
+    pub release_after: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            device: vec!["auto".into()],
+            buffer: Duration::from_millis(250),
+            release_after: Duration::from_secs(10),
+        }
+    }
+}
+
+/// The open device, as `facts` tells of it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Opened {
+    pub device: String,
+    pub card: Option<CardFormat>,
+    pub converts: bool,
+}
+
+/// Orders that are states: the last one counts, and their order among each other does not matter.
+pub(super) struct Shared {
+    /// Wakes the output thread.
+    pub orders: EventFd,
+    /// Wakes the writer.
+    pub space: EventFd,
+    /// Wakes the event stream.
+    bell: UnixStream,
+    pub paused: AtomicBool,
+    /// Everything below is cut.
+    pub cut: AtomicU64,
+    /// f32 bits of the volume, and mute.
+    volume: AtomicU32,
+    muted: AtomicBool,
+    /// Asked to end, with so many milliseconds of fade.
+    pub ending: AtomicBool,
+    pub fade_ms: AtomicU64,
+    /// The output thread sleeps and wants to know of new frames and notes.
+    pub hungry: AtomicBool,
+    /// Counts what the writer did, so that the output thread misses nothing while it falls asleep.
+    pub fed: AtomicU64,
+    /// The ring (by its request) that has the wrong format since the device came back.
+    pub stale_ring: AtomicU64,
+    /// The writer sleeps and wants to know of room.
+    pub starving: AtomicBool,
+    pub playhead: Published,
+    pub xruns: AtomicU64,
+    pub delay_ns: AtomicU64,
+    pub buffered_ns: AtomicU64,
+    source: AtomicU64,
+    /// Locked by the output thread only while it opens or closes a device, never while it plays.
+    pub opened: Mutex<Opened>,
+}
+
+impl Shared {
+    /// The shared state, and the end of the bell that the event stream listens to.
+    pub fn new() -> std::io::Result<(Shared, UnixStream)> {
+        let (bell, listener) = UnixStream::pair()?;
+        bell.set_nonblocking(true)?;
+        listener.set_nonblocking(true)?;
+        let event = || EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK);
+        let shared = Shared {
+            orders: event()?,
+            space: event()?,
+            bell,
+            paused: AtomicBool::new(false),
+            cut: AtomicU64::new(0),
+            volume: AtomicU32::new(1f32.to_bits()),
+            muted: AtomicBool::new(false),
+            ending: AtomicBool::new(false),
+            fade_ms: AtomicU64::new(0),
+            hungry: AtomicBool::new(false),
+            fed: AtomicU64::new(0),
+            stale_ring: AtomicU64::new(0),
+            starving: AtomicBool::new(false),
+            playhead: Published::new(),
+            xruns: AtomicU64::new(0),
+            delay_ns: AtomicU64::new(0),
+            buffered_ns: AtomicU64::new(0),
+            source: AtomicU64::new(0),
+            opened: Mutex::new(Opened::default()),
+        };
+        Ok((shared, listener))
+    }
+
+    /// Wakes the event stream. The socket can only be full, and then it wakes anyway.
+    pub fn ring_bell(&self) {
+        let _ = (&self.bell).write(&[1]);
+    }
+
+    /// Wakes the output thread in any case.
+    pub fn order(&self) {
+        wake(&self.orders);
+    }
+
+    /// Wakes the output thread if it sleeps for want of frames.
+    pub fn fed(&self) {
+        self.fed.fetch_add(1, SeqCst);
+        if self.hungry.swap(false, SeqCst) {
+            wake(&self.orders);
+        }
+    }
+
+    pub fn set_volume(&self, linear: f32) {
+        self.volume.store(linear.to_bits(), Relaxed);
+    }
+
+    pub fn set_mute(&self, muted: bool) {
+        self.muted.store(muted, Relaxed);
+    }
+
+    pub fn volume(&self) -> f32 {
+        f32::from_bits(self.volume.load(Relaxed))
+    }
+
+    pub fn muted(&self) -> bool {
+        self.muted.load(Relaxed)
+    }
+
+    /// What samples are multiplied by.
+    pub fn gain(&self) -> f32 {
+        if self.muted() { 0.0 } else { self.volume() }
+    }
+
+    /// The source that is heard, packed into one word.
+    pub fn set_source(&self, source: &SourceFormat) {
+        let word = u64::from(source.rate)
+            | u64::from(source.channels & 0xff) << 32
+            | u64::from(source.bits & 0xff) << 40
+            | u64::from(source.lossy) << 48;
+        self.source.store(word, Relaxed);
+    }
+
+    pub fn source(&self) -> Option<SourceFormat> {
+        let word = self.source.load(Relaxed);
+        (word != 0).then_some(SourceFormat {
+            rate: word as u32,
+            channels: (word >> 32) as u16 & 0xff,
+            bits: (word >> 40) as u16 & 0xff,
+            lossy: word >> 48 & 1 != 0,
+        })
+    }
+}
+
+/// Wakes whoever polls `fd`. It can only fail by being full, and then it wakes anyway.
+pub(super) fn wake(fd: &EventFd) {
+    let _ = fd.write(1);
+}
+
+/// Takes the wake-up away again.
+pub(super) fn calm(fd: &EventFd) {
+    let _ = fd.read();
+}

@@ -1,0 +1,330 @@
+//! Opening, losing and getting back the device.
+
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::time::{Duration, Instant};
+
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+
+use super::{Flow, OutputThread, RingFor};
+use crate::output::alsa::{Device, Fault, OpenError};
+use crate::output::format::{SourceFormat, alteration};
+use crate::output::marks::{Event, Note, Prepared, What};
+use crate::output::playhead::{frames, now_ns};
+use crate::output::shared::Opened;
+use crate::system::realtime;
+
+/// Above every ordinary thread, below the kernel's own.
+const PRIORITY: i32 = 10;
+/// The first wait before a lost device is tried again; doubles to the last.
+const FIRST_RETRY: Duration = Duration::from_millis(250);
+const LAST_RETRY: Duration = Duration::from_secs(10);
+/// After a change below /dev/snd: udev still has to give the device to the group.
+const SETTLE: Duration = Duration::from_millis(100);
+/// Recoveries without a frame played in between before a device is given up.
+const MOST_RECOVERIES: u32 = 5;
+/// What a lost card may have failed to play before that was noticed. Rather this much is heard twice than not at all.
+const NOTICED_AFTER: Duration = Duration::from_millis(40);
+/// What the ring holds: 2 s, but never more than 2 MiB of samples.
+const RING_SECONDS: usize = 2;
+const RING_SAMPLES: usize = (2 << 20) / size_of::<i32>();
+/// Frames scaled and converted in one go.
+const CHUNK_FRAMES: usize = 2048;
+
+/// A device that cannot be used at the moment.
+pub(super) struct Lost {
+    pub retry_at: Instant,
+    backoff: Duration,
+    /// The last change of format that was tried in vain.
+    request: u64,
+}
+
+impl OutputThread {
+    /// True if the device is open and can take the frames of the ring.
+    pub(super) fn ensure_open(&mut self) -> bool {
+        if self.device.is_some() {
+            return true;
+        }
+        let Some(ring) = self.ring else { return false };
+        if !self.may_try() || !self.open(&ring.source, 0) {
+            return false;
+        }
+        if self.device.as_ref().is_some_and(|d| d.card == ring.card) {
+            return true;
+        }
+        // The frames that wait are of no use for this card.
+        self.shared.stale_ring.store(ring.request, SeqCst);
+        let generation = self.feed.abandon();
+        self.event(Event::NeedsRestart { generation });
+        false
+    }
+
+    fn may_try(&self) -> bool {
+        self.lost.as_ref().is_none_or(|l| Instant::now() >= l.retry_at)
+    }
+
+    /// Opens the device for `source`, or plans the next attempt.
+    fn open(&mut self, source: &SourceFormat, request: u64) -> bool {
+        match Device::open(&self.settings.device, source, self.settings.buffer) {
+            Ok(device) => {
+                self.device = Some(device);
+                self.opened(source);
+                if self.lost.take().is_some() {
+                    self.watch = None;
+                    self.event(Event::DeviceBack);
+                }
+                true
+            }
+            Err(e) => {
+                self.unusable(e, request);
+                false
+            }
+        }
+    }
+
+    /// Makes known what was opened, and sizes what depends on it.
+    fn opened(&mut self, source: &SourceFormat) {
+        let Some(device) = &self.device else { return };
+        let card = device.card;
+        let channels = usize::from(card.channels);
+        self.samples = vec![0; CHUNK_FRAMES * channels].into_boxed_slice();
+        self.bytes = vec![0; CHUNK_FRAMES * device.frame_bytes()].into_boxed_slice();
+        self.gain.set_rate(card.rate);
+        self.stopped = Instant::now();
+        // Not where the device always polls ready: that would be a busy loop above everything else. Where the system
+        // does not allow it the thread stays ordinary, which the buffer is long enough for.
+        let _ =
+            if device.instant { realtime::become_ordinary() } else { realtime::become_realtime(PRIORITY) };
+        let why = alteration(
+            source,
+            &card,
+            &device.name,
+            device.converts,
+            self.shared.volume(),
+            self.shared.muted(),
+        );
+        let opened = Opened { device: device.name.clone(), card: Some(card), converts: device.converts };
+        let event = Event::Opened {
+            device: device.name.clone(),
+            card,
+            bit_perfect: why.is_none(),
+            reason: why.unwrap_or_default(),
+        };
+        self.set_opened(opened);
+        self.event(event);
+    }
+
+    fn set_opened(&self, opened: Opened) {
+        if let Ok(mut shared) = self.shared.opened.lock() {
+            *shared = opened;
+        }
+    }
+
+    fn close(&mut self) {
+        self.device = None;
+        self.flow = Flow::Stopped;
+        self.silence = 0;
+        let _ = realtime::become_ordinary();
+        self.set_opened(Opened::default());
+    }
+
+    /// Carries out a change of format for which everything before it has been heard. True if frames may come now.
+    pub(super) fn set_up_if_due(&mut self) -> bool {
+        let Some(note) = self.feed.pending_set_up() else { return false };
+        let What::SetUp { request, format } = note.what else { return false };
+        let tried = self.lost.as_ref().is_some_and(|l| l.request == request);
+        if tried && !self.may_try() {
+            self.feed.put_back(note);
+            return false;
+        }
+        let reused = match &mut self.device {
+            Some(device) => device.set_up(&format, self.settings.buffer).is_ok(),
+            None => false,
+        };
+        if reused {
+            self.opened(&format);
+        } else {
+            self.close();
+            if !self.open(&format, request) {
+                self.feed.put_back(note);
+                return false;
+            }
+        }
+        self.hand_over_ring(note, request, format);
+        true
+    }
+
+    fn hand_over_ring(&mut self, note: Note, request: u64, format: SourceFormat) {
+        let Some(device) = &self.device else { return };
+        let card = device.card;
+        let channels = usize::from(card.channels).max(1);
+        let ring_frames = (RING_SECONDS * card.rate as usize).min(RING_SAMPLES / channels).max(device.buffer);
+        let (producer, consumer) = rtrb::RingBuffer::new(ring_frames * channels);
+        // Twice the card's buffer: the delay counts what is on its way behind that buffer, too.
+        self.feed.set_ring(consumer, card.channels, 2 * device.buffer);
+        self.feed.generation = note.generation;
+        self.feed.format = Some(format);
+        self.shared.set_source(&format);
+        self.ring = Some(RingFor { request, source: format, card });
+        let answer = Prepared { request, format, card, abilities: device.abilities, ring: producer };
+        let _ = self.answers.push(answer);
+        self.answered = true;
+    }
+
+    /// The poll said that something is wrong with the card.
+    pub(super) fn troubled(&mut self) {
+        let Some(device) = &self.device else { return };
+        match device.level() {
+            // It answers as if nothing were: a few times that is believed.
+            Ok(_) => self.recover(Fault::Other),
+            Err(fault) => self.recover(fault),
+        }
+    }
+
+    /// Brings the card back after `fault`, or gives it up.
+    pub(super) fn recover(&mut self, fault: Fault) {
+        match fault {
+            Fault::Xrun => self.underrun(),
+            Fault::Suspended => {
+                self.flow = Flow::Asleep;
+                self.wake_card();
+            }
+            Fault::Gone => self.lose(true),
+            Fault::Other => {
+                self.recoveries += 1;
+                if self.recoveries > MOST_RECOVERIES {
+                    self.lose(false);
+                } else {
+                    self.guess_heard();
+                    self.feed.again();
+                    self.stop_card();
+                    self.moved = Instant::now();
+                    self.fade_next = true;
+                    self.prepare_card();
+                }
+            }
+        }
+    }
+
+    /// The card ran dry: if it can be prepared again, it has played everything that it had.
+    fn underrun(&mut self) {
+        let prepared = self.device.as_ref().is_some_and(|d| d.prepare().is_ok());
+        if !prepared {
+            // Plugins say "underrun" for a device that is no more.
+            self.lose(true);
+            return;
+        }
+        self.feed.set_heard(self.feed.written);
+        self.silence = 0;
+        self.tell_notes();
+        if !self.feed.has_frames() {
+            self.end_sound();
+            return;
+        }
+        let count = self.shared.xruns.fetch_add(1, Relaxed) + 1;
+        self.event(Event::Xrun { count });
+        self.recoveries += 1;
+        if self.recoveries > MOST_RECOVERIES {
+            self.lose(false);
+            return;
+        }
+        self.moved = Instant::now();
+        self.flow = Flow::Filling;
+    }
+
+    /// Tries to get a card back after the machine slept.
+    pub(super) fn wake_card(&mut self) {
+        let Some(device) = &self.device else { return };
+        match device.wake() {
+            Ok(false) => {}
+            Ok(true) if device.is_running() => {
+                self.flow = Flow::Running;
+                self.moved = Instant::now();
+            }
+            Ok(true) => {
+                self.feed.again();
+                self.fade_next = true;
+                self.prepare_card();
+            }
+            Err(_) => self.lose(true),
+        }
+    }
+
+    /// Where the card was when it failed, from its last answer and the time since.
+    fn guess_heard(&mut self) {
+        let Some(device) = self.device.as_ref().filter(|_| self.is_sounding()) else { return };
+        let since =
+            Duration::from_nanos(now_ns().saturating_sub(self.level_ns)).saturating_sub(NOTICED_AFTER);
+        let at = self.feed.heard + frames(since, device.card.rate);
+        self.feed.set_heard(at);
+    }
+
+    fn lose(&mut self, unplugged: bool) {
+        self.guess_heard();
+        self.tell_notes();
+        self.feed.again();
+        self.fade_next = true;
+        self.recoveries = 0;
+        let name = self.device.as_ref().map(|d| d.name.clone()).unwrap_or_default();
+        self.close();
+        self.unusable(OpenError::lost(&name, unplugged), 0);
+    }
+
+    /// Says once that there is no device, and plans the next attempt.
+    fn unusable(&mut self, e: OpenError, request: u64) {
+        let now = Instant::now();
+        match &mut self.lost {
+            Some(lost) => {
+                lost.backoff = (lost.backoff * 2).min(LAST_RETRY);
+                lost.retry_at = now + lost.backoff;
+                lost.request = request;
+            }
+            None => {
+                self.lost = Some(Lost { retry_at: now + FIRST_RETRY, backoff: FIRST_RETRY, request });
+                self.event(Event::DeviceGone { message: e.message, why: e.why });
+            }
+        }
+        if self.watch.is_none() {
+            self.watch = watch_devices();
+        }
+    }
+
+    /// A device came or changed: try again soon.
+    pub(super) fn devices_changed(&mut self) {
+        if let Some(watch) = &self.watch {
+            // Only that something changed matters.
+            let _ = watch.read_events();
+        }
+        if let Some(lost) = &mut self.lost {
+            lost.backoff = FIRST_RETRY;
+            lost.retry_at = Instant::now() + SETTLE;
+        }
+    }
+
+    /// Until a lost device is tried again, or an idle one is released.
+    pub(super) fn until_device_matters(&mut self) -> Option<Duration> {
+        let now = Instant::now();
+        if let Some(retry_at) = self.lost.as_ref().map(|l| l.retry_at) {
+            return self.is_wanted().then(|| retry_at.saturating_duration_since(now));
+        }
+        self.device.as_ref()?;
+        let left = (self.stopped + self.settings.release_after).saturating_duration_since(now);
+        if left.is_zero() {
+            self.close();
+            self.event(Event::Released);
+            return None;
+        }
+        Some(left)
+    }
+
+    /// True if somebody waits for the device.
+    fn is_wanted(&mut self) -> bool {
+        self.feed.waits_for_set_up() || (!self.paused && self.ring.is_some() && self.feed.has_frames())
+    }
+}
+
+/// Watches /dev/snd, where it exists; elsewhere the timer alone has to do.
+fn watch_devices() -> Option<Inotify> {
+    let watch = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).ok()?;
+    watch.add_watch("/dev/snd", AddWatchFlags::IN_CREATE | AddWatchFlags::IN_ATTRIB).ok()?;
+    Some(watch)
+}
