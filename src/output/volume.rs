@@ -82,6 +82,14 @@ impl Gain {
         self.volume.is_unity() && self.fade.is_unity()
     }
 
+    /// Frames until no ramp is under way. No more are scaled at once, so that exactness begins with the very frame
+    /// at which a ramp ends.
+    pub fn until_steady(&self) -> Option<u64> {
+        let left = |ramp: &Ramp| ramp.length.saturating_sub(ramp.done);
+        let frames = left(&self.volume).max(left(&self.fade));
+        (frames > 0).then_some(frames)
+    }
+
     /// Goes on by `frames` without scaling any: `apply` on a copy, then this for what the card took.
     pub fn advance(&mut self, frames: u64) {
         self.volume.done = (self.volume.done + frames).min(self.volume.length);

@@ -92,7 +92,8 @@ impl OutputThread {
             let channels = self.feed.channels();
             let mut gave = 0;
             while room > 0 {
-                let most = (room * channels).min(self.samples.len());
+                let ramp = self.gain.until_steady().map_or(usize::MAX, |f| f as usize);
+                let most = (room.min(ramp) * channels).min(self.samples.len());
                 let frames = self.feed.next(&mut self.samples[..most]);
                 if frames == 0 {
                     break;

@@ -1,0 +1,128 @@
+//! One virtual card in a folder of its own.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{LazyLock, Mutex};
+use std::time::{Duration, Instant};
+
+use segue::output::SampleFormat;
+
+/// All cards of this process. alsa-lib reads the configuration again when the file has changed.
+struct Cards {
+    dir: tempfile::TempDir,
+    configuration: Mutex<(String, usize)>,
+}
+
+static CARDS: LazyLock<Cards> = LazyLock::new(|| {
+    let dir = tempfile::tempdir().expect("a folder for the cards");
+    let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/soundcard/build.sh");
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("soundcard");
+    let built = Command::new(build).arg(&out).output().expect("the virtual card's build script runs");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let library = String::from_utf8(built.stdout).expect("a path").trim().to_owned();
+    name_configuration(&dir.path().join("asound.conf"));
+    let text = format!("</usr/share/alsa/alsa.conf>\npcm_type.vcard {{ lib \"{library}\" }}\n");
+    Cards { dir, configuration: Mutex::new((text, 0)) }
+});
+
+/// Points alsa-lib at the cards.
+#[allow(unsafe_code)]
+fn name_configuration(path: &Path) {
+    // SAFETY: every test makes its card first, and making one waits for this. So alsa-lib, which reads the environment
+    // behind the back of std's lock, is not called before; std's own readers are kept away by that lock.
+    unsafe { std::env::set_var("ALSA_CONFIG_PATH", path) };
+}
+
+pub struct Card {
+    pub name: String,
+    dir: PathBuf,
+}
+
+impl Card {
+    /// A card with these settings (see tests/soundcard/README.md).
+    pub fn new(settings: &str) -> Card {
+        let mut configuration = CARDS.configuration.lock().unwrap_or_else(|e| e.into_inner());
+        let (text, count) = &mut *configuration;
+        *count += 1;
+        let name = format!("card{count}");
+        let dir = CARDS.dir.path().join(&name);
+        std::fs::create_dir(&dir).expect("a folder for the card");
+        text.push_str(&format!("pcm.{name} {{ type vcard dir \"{}\" {settings} }}\n", dir.display()));
+        let path = CARDS.dir.path().join("asound.conf");
+        std::fs::write(path.with_extension("new"), &*text).expect("the configuration is written");
+        std::fs::rename(path.with_extension("new"), &path).expect("and put in place");
+        Card { name, dir }
+    }
+
+    /// Sets a fault; empty for a healthy card.
+    pub fn fault(&self, word: &str) {
+        let path = self.dir.join("fault");
+        std::fs::write(path.with_extension("new"), word).expect("the fault is written");
+        std::fs::rename(path.with_extension("new"), path).expect("and put in place");
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.dir.join("events.log")).unwrap_or_default()
+    }
+
+    fn count(&self, event: &str) -> usize {
+        self.log().lines().filter(|l| l.split(' ').nth(1) == Some(event)).count()
+    }
+
+    /// Waits for one more of these events than there are, or takes one that came in the last 20 ms;
+    /// returns its `consumed`.
+    pub fn wait_for(&self, event: &str) -> u64 {
+        static SEEN: Mutex<Vec<(PathBuf, usize)>> = Mutex::new(Vec::new());
+        let mut seen = SEEN.lock().unwrap_or_else(|e| e.into_inner());
+        let before = seen.iter().filter(|(d, _)| *d == self.dir).map(|(_, n)| *n).max().unwrap_or(0);
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while self.count(event) <= before {
+            assert!(Instant::now() < deadline, "no {event} in\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        seen.push((self.dir.clone(), before + 1));
+        let log = self.log();
+        let line =
+            log.lines().filter(|l| l.split(' ').nth(1) == Some(event)).nth(before).expect("it is there");
+        let consumed = line.split(' ').find_map(|p| p.strip_prefix("consumed=")).expect("it has a count");
+        consumed.parse().expect("a number")
+    }
+
+    /// The bytes that the card consumed in its session of this number, from 0.
+    pub fn capture(&self, session: usize) -> Vec<u8> {
+        let mut captures: Vec<PathBuf> = std::fs::read_dir(&self.dir)
+            .expect("the card's folder")
+            .filter_map(|e| Some(e.ok()?.path()))
+            .filter(|p| p.extension().is_some_and(|e| e == "raw"))
+            .collect();
+        captures.sort();
+        std::fs::read(&captures[session]).expect("a capture")
+    }
+
+    pub fn assert_begins_with(&self, session: usize, sample: SampleFormat, sound: &[i32]) {
+        let heard = frames_of(&self.capture(session), sample);
+        assert!(
+            heard.len() >= sound.len(),
+            "{} of {} samples, log\n{}",
+            heard.len(),
+            sound.len(),
+            self.log()
+        );
+        if let Some(i) = (0..sound.len()).find(|i| heard[*i] != sound[*i]) {
+            panic!("sample {i} of {} is {:#x}, not {:#x}\n{}", sound.len(), heard[i], sound[i], self.log());
+        }
+        assert!(heard[sound.len()..].iter().all(|s| *s == 0), "only silence may follow");
+    }
+}
+
+/// Samples of a capture, left-justified.
+pub fn frames_of(bytes: &[u8], sample: SampleFormat) -> Vec<i32> {
+    bytes
+        .chunks_exact(sample.bytes())
+        .map(|b| {
+            let mut le = [0; 4];
+            le[..b.len()].copy_from_slice(b);
+            i32::from_le_bytes(le) << (32 - sample.bits())
+        })
+        .collect()
+}
