@@ -6,4 +6,4 @@ mod uri;
 
 pub use info::{EntryId, TrackInfo};
 pub use resolved::{Expiry, Reach, Resolve, ResolveError, ResolveErrorKind, ResolvedStream, Resolving};
-pub use uri::{Kind, PluginId, PluginIdError, TrackRef, TrackUri, UriError};
+pub use uri::{Kind, MAX_URI_BYTES, PluginId, PluginIdError, TrackRef, TrackUri, UriError};

@@ -1,1 +1,44 @@
 //! [3] Id to URL and metadata.
+//!
+//! A plugin is a separate program that a person trusted by its fingerprint. [`Host`] is the part that the
+//! rest of the program talks to; no type of a plugin's messages leaves this module, and no other module
+//! starts processes.
+//!
+//! From a folder to a reply: `discovery` reads the packages (`manifest`, `package`), `trust` knows what was
+//! decided, `supervisor` keeps one process alive while it is used (`start`, `process`, `sandbox`,
+//! `backoff`), `rpc` carries the calls, and `models` makes the program's values of the answers (`protocol`).
+
+mod backoff;
+mod calls;
+mod child_setup;
+mod decide;
+mod discovery;
+mod error;
+mod host;
+mod log;
+mod manifest;
+mod models;
+mod package;
+mod pidfd;
+mod process;
+mod protocol;
+mod rpc;
+mod sandbox;
+mod start;
+mod summary;
+mod supervisor;
+mod trust;
+
+#[cfg(test)]
+mod tests;
+
+pub use backoff::Limits;
+pub use error::{CallError, ErrorCode, HostError, StartError};
+pub use host::{Host, Settings};
+pub use log::{LogLevel, LogLine};
+pub use manifest::{Capability, IdleStop, Manifest, ManifestError, Scope, ScopeRequest, Timeouts};
+pub use models::{AlbumInfo, ArtistInfo, SearchHit};
+pub use package::{Fingerprint, Package, PackageError, PackageFile};
+pub use process::Isolation;
+pub use summary::{PluginReview, PluginState, PluginSummary, SearchOutcome};
+pub use trust::Who;

@@ -1,0 +1,127 @@
+//! What a plugin writes on standard error: always read, so that it never blocks; the newest lines are kept.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+use crate::track::PluginId;
+
+/// Lines kept for each plugin.
+pub const MAX_LINES: usize = 1_000;
+/// Bytes kept of each line.
+pub const MAX_LINE_BYTES: usize = 2_048;
+/// Bytes of a line that are looked at, so that a secret across the cut is still found.
+const MAX_RAW_BYTES: usize = 16 * 1024;
+/// Replacing shorter secrets would garble every line.
+const MIN_SECRET_BYTES: usize = 4;
+
+/// How serious a line says it is, by a leading `E!`, `W!`, `I!` or `D!`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogLevel {
+    /// `E!`
+    Error,
+    /// `W!`
+    Warn,
+    /// `I!`, or no mark.
+    Info,
+    /// `D!`
+    Debug,
+}
+
+/// A line of a plugin's log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogLine {
+    /// From its mark.
+    pub level: LogLevel,
+    /// Without the mark, secrets replaced, at most [`MAX_LINE_BYTES`] bytes.
+    pub text: String,
+}
+
+/// The newest lines, shared between the process that writes and whoever reads.
+#[derive(Clone, Default)]
+pub(super) struct Log(Arc<Mutex<VecDeque<LogLine>>>);
+
+impl Log {
+    pub(super) fn newest(&self, count: usize) -> Vec<LogLine> {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.iter().skip(lines.len().saturating_sub(count)).cloned().collect()
+    }
+
+    fn push(&self, line: LogLine) {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() == MAX_LINES {
+            lines.pop_front();
+        }
+        lines.push_back(line);
+    }
+
+    /// Reads to the end. Ends early only when reading fails.
+    pub(super) async fn drain(
+        self,
+        plugin: PluginId,
+        mut source: impl AsyncRead + Unpin,
+        secrets: Vec<String>,
+    ) {
+        let mut piece = vec![0; 8 * 1024];
+        let mut line = Vec::new();
+        while let Ok(read) = source.read(&mut piece).await {
+            if read == 0 {
+                break;
+            }
+            for part in piece[..read].split_inclusive(|byte| *byte == b'\n') {
+                let (text, ends) = part.strip_suffix(b"\n").map_or((part, false), |text| (text, true));
+                let room = MAX_RAW_BYTES - line.len();
+                line.extend_from_slice(&text[..text.len().min(room)]);
+                if ends {
+                    self.take(&plugin, &line, &secrets);
+                    line.clear();
+                }
+            }
+        }
+        if !line.is_empty() {
+            self.take(&plugin, &line, &secrets);
+        }
+    }
+
+    fn take(&self, plugin: &PluginId, raw: &[u8], secrets: &[String]) {
+        let line = parse(raw, secrets);
+        // The daemon's own log is not filled by a plugin unless somebody asks for it.
+        tracing::debug!(%plugin, level = ?line.level, "{}", line.text);
+        self.push(line);
+    }
+}
+
+fn parse(raw: &[u8], secrets: &[String]) -> LogLine {
+    let mut text = String::from_utf8_lossy(raw).trim_end_matches('\r').to_owned();
+    for secret in secrets.iter().filter(|secret| secret.len() >= MIN_SECRET_BYTES) {
+        text = text.replace(secret.as_str(), "[redacted]");
+    }
+    text = text.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect();
+    let marks =
+        [("E!", LogLevel::Error), ("W!", LogLevel::Warn), ("I!", LogLevel::Info), ("D!", LogLevel::Debug)];
+    let mut level = LogLevel::Info;
+    for (mark, meaning) in marks {
+        if let Some(rest) = text.strip_prefix(mark) {
+            (level, text) = (meaning, rest.trim_start().to_owned());
+            break;
+        }
+    }
+    text.truncate(text.floor_char_boundary(MAX_LINE_BYTES));
+    LogLine { level, text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_cut_at_a_character_after_its_secrets_are_gone() {
+        let raw = format!("E! {}hunter2-and-more{}", "é".repeat(1_020), "x".repeat(3_000));
+        let line = parse(raw.as_bytes(), &["hunter2-and-more".to_owned()]);
+        assert_eq!(line.level, LogLevel::Error);
+        assert!(line.text.len() <= MAX_LINE_BYTES && !line.text.contains("hunter"));
+        let odd = format!("a{}", "é".repeat(2_000));
+        assert_eq!(parse(odd.as_bytes(), &[]).text.len(), MAX_LINE_BYTES - 1);
+    }
+}

@@ -1,0 +1,285 @@
+//! From a decision to a plugin that has shaken hands: check, copy, start, `initialize`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use nix::sys::statvfs::{FsFlags, statvfs};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::task::JoinHandle;
+
+use super::backoff::Limits;
+use super::error::{ErrorCode, Fault};
+use super::log::Log;
+use super::manifest::{Capability, Manifest, PROTOCOL, Scope};
+use super::package::{self, CopyStore, Fingerprint, PackageFile};
+use super::process::{Isolation, Launcher, Process};
+use super::protocol::{Dirs, HostFacts, InitializeParams, InitializeResult, PingResult, parse_result};
+use super::rpc::Connection;
+use super::sandbox::Launch;
+
+/// How long what a dead process wrote last may take to be read.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// Everything that starting one plugin needs.
+pub(super) struct Plan {
+    pub(super) manifest: Manifest,
+    pub(super) fingerprint: Fingerprint,
+    pub(super) granted: Vec<Scope>,
+    pub(super) source: PathBuf,
+    /// What the package's folder looked like when it was last hashed. `None`: the copy is older than the
+    /// package and serves on.
+    pub(super) seen: Mutex<Option<Vec<PackageFile>>>,
+    pub(super) copies: CopyStore,
+    pub(super) data: PathBuf,
+    pub(super) cache: PathBuf,
+    pub(super) config_file: PathBuf,
+    pub(super) require_sandbox: bool,
+    pub(super) launcher: Launcher,
+    pub(super) log: Log,
+    pub(super) limits: Limits,
+}
+
+/// Why a plugin did not start.
+#[derive(Clone, Debug)]
+pub(super) enum StartFailure {
+    /// The package is not what it was when it was last looked at.
+    SourceChanged,
+    /// It never ran; trying again soon will not help.
+    Refused(Fault),
+    /// It ran, or should have, and failed.
+    Failed(Fault),
+}
+
+/// A plugin that has shaken hands.
+pub(super) struct Running {
+    pub(super) process: Process,
+    pub(super) connection: Arc<Connection>,
+    pub(super) drain: JoinHandle<()>,
+    pub(super) since: Instant,
+}
+
+impl Running {
+    /// Ends it with all descendants; returns how it ended when all are gone and their words are read.
+    pub(super) async fn kill(self) -> (String, Arc<Connection>) {
+        let status = self.process.kill().await;
+        let _ = tokio::time::timeout(LAST_WORDS, self.drain).await;
+        (status, self.connection)
+    }
+}
+
+/// `plugins/<id>.toml`.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct ConfigFile {
+    #[serde(default)]
+    config: toml::Table,
+    #[serde(default)]
+    secrets: BTreeMap<String, String>,
+}
+
+struct Prepared {
+    copy: PathBuf,
+    config: Value,
+    secrets: BTreeMap<String, String>,
+}
+
+/// Starts the plugin once. Dropping the future ends what was started.
+pub(super) async fn start(plan: Arc<Plan>) -> Result<Running, StartFailure> {
+    if let Isolation::Advisory(why) = plan.launcher.isolation()
+        && plan.require_sandbox
+    {
+        let text = format!("require_sandbox is set, and plugins cannot be confined here: {why}");
+        return Err(StartFailure::Refused(Fault::new(ErrorCode::PluginNotEnabled, text)));
+    }
+    let for_disk = plan.clone();
+    let prepared = tokio::task::spawn_blocking(move || prepare(&for_disk)).await;
+    let prepared = prepared.map_err(|error| StartFailure::Failed(cannot_start(error)))??;
+    let since = Instant::now();
+    let launch = Launch {
+        program: prepared.copy.join(&plan.manifest.executable),
+        arguments: plan.manifest.arguments.clone(),
+        package: prepared.copy,
+        data: plan.data.clone(),
+        cache: plan.cache.clone(),
+        network: plan.granted.contains(&Scope::Network),
+        folders: plan
+            .granted
+            .iter()
+            .filter_map(
+                |scope| if let Scope::FilesRead(folder) = scope { Some(folder.clone()) } else { None },
+            )
+            .collect(),
+    };
+    let (process, pipes) =
+        plan.launcher.start(launch).await.map_err(|error| StartFailure::Failed(cannot_start(error)))?;
+    let id = &plan.manifest.id;
+    let secrets: Vec<String> = prepared.secrets.values().cloned().collect();
+    let drain = tokio::spawn(plan.log.clone().drain(id.clone(), pipes.stderr, secrets));
+    let connection = Connection::new(id, pipes.stdin, pipes.stdout);
+    let running = Running { process, connection, drain, since };
+    let handshake = shake_hands(&plan, &running.connection, &prepared.config, &prepared.secrets, since);
+    let outcome = tokio::select! {
+        outcome = handshake => outcome,
+        () = running.process.ended() => Err(Fault::new(ErrorCode::PluginCrashed, "the process ended at its start")),
+        _ = running.connection.over() => {
+            Err(Fault::new(ErrorCode::PluginCrashed, "the process closed its standard output at its start"))
+        }
+    };
+    match outcome {
+        Ok(()) => Ok(running),
+        Err(mut fault) => {
+            let (status, _) = running.kill().await;
+            if fault.code == ErrorCode::PluginCrashed {
+                fault.message = format!("{} ({status}{})", fault.message, last_words(&plan.log));
+            }
+            Err(StartFailure::Failed(fault))
+        }
+    }
+}
+
+fn last_words(log: &Log) -> String {
+    log.newest(1).first().map_or_else(String::new, |line| {
+        format!("; it said: {}", line.text.chars().take(200).collect::<String>())
+    })
+}
+
+fn cannot_start(error: impl std::fmt::Display) -> Fault {
+    Fault::new(ErrorCode::PluginCrashed, format!("it cannot be started: {error}"))
+}
+
+fn refused(text: impl Into<String>) -> StartFailure {
+    StartFailure::Refused(Fault::new(ErrorCode::PluginNotEnabled, text))
+}
+
+/// Everything that touches the disk.
+fn prepare(plan: &Plan) -> Result<Prepared, StartFailure> {
+    let id = plan.manifest.id.as_str();
+    if let Some(seen) = &*plan.seen.lock().unwrap_or_else(PoisonError::into_inner) {
+        match package::walk(&plan.source) {
+            Ok((files, _)) if files == *seen => {}
+            _ => return Err(StartFailure::SourceChanged),
+        }
+    }
+    let copy = match plan.copies.verified(plan.fingerprint, id) {
+        Some((copy, _)) => copy,
+        None => match plan.copies.copy(&plan.source, id, plan.fingerprint) {
+            Ok((copy, _)) => copy,
+            Err(error) => return Err(refused(format!("its verified copy cannot be made: {error}"))),
+        },
+    };
+    if statvfs(&copy).is_ok_and(|facts| facts.flags().contains(FsFlags::ST_NOEXEC)) {
+        let text = format!("nothing may run from {}: mount it without noexec", copy.display());
+        return Err(refused(text));
+    }
+    for folder in [&plan.data, &plan.cache] {
+        private_folder(folder)
+            .map_err(|error| StartFailure::Failed(cannot_start(format!("{}: {error}", folder.display()))))?;
+    }
+    let (config, secrets) = read_config(&plan.config_file, &plan.granted).map_err(refused)?;
+    Ok(Prepared { copy, config, secrets })
+}
+
+/// Creates a folder that is the daemon's alone.
+pub(super) fn private_folder(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// The plugin's configuration and those of its secrets that were granted.
+fn read_config(path: &Path, granted: &[Scope]) -> Result<(Value, BTreeMap<String, String>), String> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(format!("{}: {error}", path.display())),
+    };
+    // The message alone: what toml quotes may be a secret.
+    let wrong = |error: toml::de::Error| format!("{}: {}", path.display(), error.message());
+    let file: ConfigFile = toml::from_str(&text).map_err(wrong)?;
+    let config = serde_json::to_value(file.config).map_err(|error| error.to_string())?;
+    let mut secrets = file.secrets;
+    secrets.retain(|name, _| granted.iter().any(|s| matches!(s, Scope::Secret(granted) if granted == name)));
+    Ok((config, secrets))
+}
+
+async fn shake_hands(
+    plan: &Plan,
+    connection: &Arc<Connection>,
+    config: &Value,
+    secrets: &BTreeMap<String, String>,
+    since: Instant,
+) -> Result<(), Fault> {
+    let manifest = &plan.manifest;
+    let scopes: Vec<String> = plan.granted.iter().map(ToString::to_string).collect();
+    let params = InitializeParams {
+        protocol: PROTOCOL,
+        host: HostFacts { name: "segue", version: env!("CARGO_PKG_VERSION") },
+        scopes: &scopes,
+        dirs: Dirs { data: &plan.data.to_string_lossy(), cache: &plan.cache.to_string_lossy() },
+        config,
+        secrets,
+    };
+    let left = manifest.timeouts.initialize.saturating_sub(since.elapsed());
+    let capabilities = match connection.call("initialize", Some(params), left).await {
+        Ok(result) => check_identity(manifest, &scopes, parse_result(result)?)?,
+        Err(fault) if fault.code == ErrorCode::MethodNotFound => {
+            let pong: PingResult = parse_result(ping(connection, manifest.timeouts.ping).await?)?;
+            equal("version", &manifest.version, &pong.version)?;
+            tracing::debug!(plugin = %manifest.id, status = pong.status, "handshake by ping");
+            pong.capabilities
+        }
+        Err(fault) => return Err(fault),
+    };
+    connection.set_capabilities(known(manifest, capabilities)?);
+    Ok(())
+}
+
+/// Asks for a sign of life.
+pub(super) async fn ping(connection: &Connection, timeout: Duration) -> Result<Value, Fault> {
+    connection.call("ping", None::<()>, timeout).await
+}
+
+/// What a ping tells about the capabilities that work now.
+pub(super) fn pong(plan: &Plan, result: Value) -> Result<Vec<Capability>, Fault> {
+    known(&plan.manifest, parse_result::<PingResult>(result)?.capabilities)
+}
+
+fn check_identity(
+    manifest: &Manifest,
+    granted: &[String],
+    found: InitializeResult,
+) -> Result<Vec<Capability>, Fault> {
+    equal("protocol", PROTOCOL, &found.protocol)?;
+    equal("id", manifest.id.as_str(), &found.id)?;
+    equal("version", &manifest.version, &found.version)?;
+    let sorted = |scopes: &[String]| {
+        let mut scopes = scopes.to_vec();
+        scopes.sort_unstable();
+        scopes.join(", ")
+    };
+    equal("scopes", &sorted(granted), &sorted(&found.scopes))?;
+    Ok(found.capabilities)
+}
+
+fn equal(what: &str, trusted: &str, found: &str) -> Result<(), Fault> {
+    if trusted == found {
+        return Ok(());
+    }
+    let found: String = found.chars().filter(|c| !c.is_control()).take(200).collect();
+    let text = format!("its {what} is “{found}”, but “{trusted}” was trusted");
+    Err(Fault::new(ErrorCode::PluginIdentityMismatch, text))
+}
+
+fn known(manifest: &Manifest, offered: Vec<Capability>) -> Result<Vec<Capability>, Fault> {
+    match offered.iter().find(|capability| !manifest.capabilities.contains(capability)) {
+        None => Ok(offered),
+        Some(extra) => {
+            let text = format!("it offers “{}”, which its manifest does not name", extra.as_str());
+            Err(Fault::new(ErrorCode::PluginIdentityMismatch, text))
+        }
+    }
+}
