@@ -5,6 +5,7 @@
 //! [`Notice`]s (each one counts, in order).
 
 mod command;
+pub mod dbus;
 mod state;
 
 pub use command::{

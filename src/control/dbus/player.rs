@@ -1,0 +1,160 @@
+//! `org.segue.Player1`: playback with all that MPRIS has no word for.
+
+use zbus::interface;
+use zbus::object_server::SignalEmitter;
+
+use super::errors::Error;
+use super::values::{Dict, buffer, check_uris, check_volume, entry_number, last_error, output, text};
+use super::{Player, signals};
+use crate::control::{Answer, Command, State};
+
+/// Times are signed microseconds; entry 0 is no entry.
+pub struct Player1 {
+    pub(super) player: Player,
+}
+
+#[interface(name = "org.segue.Player1", spawn = false, introspection_docs = false)]
+impl Player1 {
+    async fn play_uri(&self, uri: String) -> Result<(), Error> {
+        self.play_uris(vec![uri]).await
+    }
+
+    /// Replaces the queue and plays.
+    async fn play_uris(&self, uris: Vec<String>) -> Result<(), Error> {
+        check_uris(&uris)?;
+        self.player.tell(Command::PlayUris(uris)).await
+    }
+
+    async fn play(&self) -> Result<(), Error> {
+        self.player.tell(Command::Play).await
+    }
+
+    async fn pause(&self) -> Result<(), Error> {
+        self.player.tell(Command::Pause).await
+    }
+
+    async fn play_pause(&self) -> Result<(), Error> {
+        self.player.tell(Command::PlayPause).await
+    }
+
+    async fn next(&self) -> Result<(), Error> {
+        self.player.tell(Command::Next).await
+    }
+
+    async fn previous(&self) -> Result<(), Error> {
+        self.player.tell(Command::Previous).await
+    }
+
+    async fn stop(&self) -> Result<(), Error> {
+        self.player.tell(Command::Stop).await
+    }
+
+    async fn seek_by(&self, offset: i64) -> Result<(), Error> {
+        self.player.tell(Command::SeekBy(offset)).await
+    }
+
+    async fn clear_error(&self) -> Result<(), Error> {
+        self.player.tell(Command::ClearError).await
+    }
+
+    /// Something went wrong.
+    #[zbus(signal)]
+    pub async fn error(emitter: &SignalEmitter<'_>, code: &str, message: &str) -> zbus::Result<()>;
+
+    /// Something that a person who watches wants to see.
+    #[zbus(signal)]
+    pub async fn event(emitter: &SignalEmitter<'_>, kind: &str, entry: u64, text: &str) -> zbus::Result<()>;
+
+    #[zbus(property)]
+    fn state(&self) -> &'static str {
+        self.player.now().status.as_str()
+    }
+
+    #[zbus(property)]
+    fn state_reason(&self) -> &'static str {
+        self.player.now().reason.as_str()
+    }
+
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn position(&self) -> i64 {
+        self.player.position().await.0
+    }
+
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn position_exact(&self) -> bool {
+        self.player.position().await.1
+    }
+
+    #[zbus(property)]
+    fn volume(&self) -> f64 {
+        self.player.now().volume
+    }
+
+    #[zbus(property)]
+    async fn set_volume(&self, volume: f64) -> Result<(), Error> {
+        let volume = check_volume(volume)?;
+        self.player.set(Command::SetVolume(volume), |told, now| told.volume = now.volume).await
+    }
+
+    #[zbus(property)]
+    fn mute(&self) -> bool {
+        self.player.now().mute
+    }
+
+    #[zbus(property)]
+    async fn set_mute(&self, mute: bool) -> Result<(), Error> {
+        self.player.set(Command::SetMute(mute), |told, now| told.mute = now.mute).await
+    }
+
+    #[zbus(property)]
+    fn device(&self) -> String {
+        text(&self.player.now().output.device)
+    }
+
+    #[zbus(property)]
+    fn output(&self) -> Dict {
+        output(&self.player.now().output)
+    }
+
+    #[zbus(property(emits_changed_signal = "false"))]
+    async fn buffer(&self) -> Result<Dict, Error> {
+        match self.player.ask(Command::Buffer).await? {
+            Answer::Buffer(state) => Ok(buffer(&state)),
+            _ => Ok(Dict::new()),
+        }
+    }
+
+    #[zbus(property)]
+    fn last_error(&self) -> (String, String) {
+        last_error(self.player.now().last_error.as_ref())
+    }
+
+    #[zbus(property)]
+    fn current(&self) -> u64 {
+        current(&self.player.now())
+    }
+}
+
+fn current(state: &State) -> u64 {
+    entry_number(state.current.as_ref().map(|current| current.entry))
+}
+
+/// What to announce when `old` became `new`. The card's delay changes all the time and is announced only
+/// together with something else.
+pub fn changes(old: &State, new: &State) -> Dict {
+    let mut changes = signals::Changes::between(old, new);
+    changes.compare("State", |state| state.status.as_str());
+    changes.compare("StateReason", |state| state.reason.as_str());
+    changes.compare("Volume", |state| state.volume);
+    changes.compare("Mute", |state| state.mute);
+    changes.compare("Device", |state| text(&state.output.device));
+    changes.compare("LastError", |state| last_error(state.last_error.as_ref()));
+    changes.compare("Current", current);
+    let mut before = old.output.clone();
+    before.delay = new.output.delay;
+    before.device.clone_from(&new.output.device);
+    if before != new.output {
+        changes.put("Output", output(&new.output));
+    }
+    changes.into_dict()
+}
