@@ -125,6 +125,3 @@ impl Player {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -6,10 +6,10 @@ use futures_util::StreamExt;
 use zbus::fdo::PropertiesProxy;
 use zbus::{OwnedVariant, Variant};
 
-use super::bus::*;
-use crate::control::dbus::{MPRIS_NAME, MPRIS_PATH, SEGUE_NAME, SEGUE_PATH};
-use crate::control::{Command, LastError, Notice, QueueChange, Repeat, Status};
-use crate::track::EntryId;
+use crate::bus::*;
+use segue::control::dbus::{MPRIS_NAME, MPRIS_PATH, SEGUE_NAME, SEGUE_PATH};
+use segue::control::{Command, LastError, Notice, QueueChange, Repeat, Status};
+use segue::track::EntryId;
 
 #[tokio::test]
 async fn introspection_names_every_member() {

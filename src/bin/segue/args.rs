@@ -1,0 +1,206 @@
+//! The command line.
+
+use std::str::FromStr;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// Steers segued, the headless audio player.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    propagate_version = true,
+    after_help = "Exit status: 0 done, 1 failed, 2 wrong use, 3 segued is not there."
+)]
+pub struct Args {
+    /// Which bus segued is on: system, session or a D-Bus address [default: $SEGUE_BUS; else session if segued is there; else system]
+    #[arg(long, global = true, value_name = "BUS")]
+    pub bus: Option<String>,
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Play these, instead of what is queued; without any: play on
+    Play {
+        /// segue:<plugin>:track:<id>, http(s)://… or a file
+        #[arg(value_name = "URI")]
+        uris: Vec<String>,
+    },
+    /// Hold
+    Pause,
+    /// Play on
+    Resume,
+    /// Pause or play on
+    Toggle,
+    /// Stop
+    Stop,
+    /// To the next track
+    Next,
+    /// To the track before
+    Previous,
+    /// Move within the track
+    Seek {
+        /// +10 or -10 seconds from here, 90 or 1:30 from the start
+        #[arg(allow_hyphen_values = true, value_name = "TIME")]
+        to: SeekTo,
+    },
+    /// Show or set the volume
+    Volume {
+        /// From 0 to 100
+        #[arg(value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=100))]
+        percent: Option<u32>,
+    },
+    /// Silence without touching the volume
+    Mute {
+        #[arg(value_name = "on|off")]
+        wanted: Switch,
+    },
+    /// What is playing, and how it stands
+    Status {
+        /// As JSON, for programs
+        #[arg(long)]
+        json: bool,
+        /// Go on showing, with what happens
+        #[arg(long)]
+        follow: bool,
+        /// With --follow: end when playback has ended
+        #[arg(long, requires = "follow")]
+        until_stopped: bool,
+    },
+    /// Show or change what plays next
+    Queue {
+        #[command(subcommand)]
+        action: Option<QueueAction>,
+    },
+    /// Search in all enabled plugins
+    Search {
+        #[arg(required = true, value_name = "WORD")]
+        words: Vec<String>,
+        /// How many results at the most
+        #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=500))]
+        limit: u32,
+    },
+    /// Show plugins, decide what they may do
+    Plugin {
+        #[command(subcommand)]
+        action: PluginAction,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum QueueAction {
+    /// Add at the end
+    Add {
+        #[arg(required = true, value_name = "URI")]
+        uris: Vec<String>,
+    },
+    /// Empty the queue and stop
+    Clear,
+    /// Take entries out, by the numbers that `segue queue` shows
+    Remove {
+        #[arg(required = true, value_name = "NUMBER")]
+        entries: Vec<u64>,
+    },
+    /// Play this entry, by the number that `segue queue` shows
+    Play {
+        #[arg(value_name = "NUMBER")]
+        entry: u64,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum PluginAction {
+    /// All installed plugins
+    List,
+    /// What a plugin is, what it wants and what holds it back
+    Inspect { id: String },
+    /// Trust this version of a plugin; it still has to be enabled
+    Trust {
+        id: String,
+        /// What `segue plugin inspect` showed; without it the review is shown and you are asked
+        fingerprint: Option<String>,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Let a trusted plugin run
+    Enable {
+        id: String,
+        /// What it may do
+        #[arg(value_name = "SCOPE", conflicts_with = "all")]
+        scopes: Vec<String>,
+        /// All that it asks for
+        #[arg(long)]
+        all: bool,
+    },
+    /// Stop a plugin and keep it stopped
+    Disable { id: String },
+    /// Look again at what is installed
+    Rescan,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Switch {
+    On,
+    Off,
+}
+
+/// Where to move to, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SeekTo {
+    Relative(i64),
+    Absolute(i64),
+}
+
+impl FromStr for SeekTo {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || format!("“{text}” is no time; write +10, -10, 90 or 1:30");
+        let (sign, digits) = match (text.strip_prefix('+'), text.strip_prefix('-')) {
+            (Some(rest), _) => (Some(1), rest),
+            (_, Some(rest)) => (Some(-1), rest),
+            _ => (None, text),
+        };
+        let mut seconds = 0.0;
+        for part in digits.split(':') {
+            if part.is_empty() || !part.bytes().all(|b| b.is_ascii_digit() || b == b'.') || part.len() > 9 {
+                return Err(bad());
+            }
+            seconds = seconds * 60.0 + part.parse::<f64>().map_err(|_| bad())?;
+        }
+        let micros = (seconds * 1e6).round() as i64;
+        Ok(match sign {
+            Some(sign) => SeekTo::Relative(sign * micros),
+            None => SeekTo::Absolute(micros),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn times_are_read_as_people_write_them() {
+        for (text, expected) in [
+            ("+10", SeekTo::Relative(10_000_000)),
+            ("-10", SeekTo::Relative(-10_000_000)),
+            ("90", SeekTo::Absolute(90_000_000)),
+            ("1:30", SeekTo::Absolute(90_000_000)),
+            ("+1:00:00.5", SeekTo::Relative(3_600_500_000)),
+        ] {
+            assert_eq!(text.parse(), Ok(expected));
+        }
+        for bad in ["", "+", "1:", "x", "--1", "1e9", "inf", "1:-3"] {
+            assert!(bad.parse::<SeekTo>().is_err(), "{bad}");
+        }
+    }
+}

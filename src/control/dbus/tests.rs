@@ -1,4 +1,0 @@
-//! The real server on a real, private bus, with a player that answers from a script.
-
-mod bus;
-mod server;
