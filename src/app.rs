@@ -1,5 +1,6 @@
 //! Builds the parts, joins their channels, and owns the order in which they start and end.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -76,7 +77,7 @@ impl App {
 
         let bus: Bus = config.dbus.bus.parse().context("[dbus] bus")?;
         let (named, on_the_bus) = watch::channel(false);
-        let services = Services { controller, state: states, notices, plugins: plugins.clone() };
+        let services = Services { controller, state: states, notices };
         let bus = tokio::spawn(dbus::serve(bus, services, named));
         tokio::spawn(say_ready(on_the_bus));
         tokio::spawn(keep_watchdog_quiet());
@@ -106,7 +107,8 @@ fn plugin_settings(config: &Config, places: &Places) -> plugin::Settings {
         cache_dir: places.cache.clone(),
         config_dir: places.config.clone(),
         require_sandbox: config.plugins.require_sandbox,
-        ..plugin::Settings::default()
+        packaged: PathBuf::from("/usr/lib/segue/plugins"),
+        limits: plugin::Limits::default(),
     }
 }
 
@@ -116,7 +118,7 @@ fn stream_settings(config: &Config) -> stream::Settings {
 
 fn output_settings(config: &Config) -> output::Settings {
     output::Settings {
-        devices: config.output.device.0.clone(),
+        device: config.output.device.0.clone(),
         buffer: config.card_buffer(),
         release_after: config.release_after(),
     }

@@ -1,1 +1,66 @@
-fn main() {}
+//! `segued`: arguments, logging, configuration, then [`App::run`].
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use segue::app::App;
+use segue::config::Config;
+use segue::system::Places;
+use tracing_subscriber::EnvFilter;
+
+/// `EX_CONFIG` is 78, but 64 (`EX_USAGE`) is what people and scripts are promised for a bad configuration.
+const BAD_CONFIGURATION: u8 = 64;
+
+/// Segue's daemon: plays what plugins resolve, straight to ALSA, controlled over D-Bus.
+#[derive(Parser)]
+#[command(name = "segued", version, about)]
+struct Arguments {
+    /// Configuration to read [default: segue.toml in $CONFIGURATION_DIRECTORY, /etc/segue or ~/.config/segue]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Check the configuration, say what is wrong with it, and end
+    #[arg(long)]
+    check_config: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let places = Places::find(|name| std::env::var(name).ok(), nix::unistd::geteuid().is_root());
+    let config = match Config::load(arguments.config.as_deref(), &places) {
+        Ok(config) => config,
+        Err(error) => return complain(&error.to_string()),
+    };
+    let filter = match EnvFilter::try_new(&config.log.level) {
+        Ok(filter) => filter,
+        Err(error) => {
+            let level = &config.log.level;
+            return complain(&format!("[log] level: “{level}” is no level such as \"info\" ({error})"));
+        }
+    };
+    if arguments.check_config {
+        eprintln!("the configuration is good");
+        return ExitCode::SUCCESS;
+    }
+    // journald adds the time by itself.
+    let under_systemd = std::env::var_os("JOURNAL_STREAM").is_some();
+    let log =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    if under_systemd {
+        log.without_time().with_ansi(false).init();
+    } else {
+        log.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).init();
+    }
+    match App::new(config, places).run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn complain(message: &str) -> ExitCode {
+    eprintln!("segued: {message}");
+    ExitCode::from(BAD_CONFIGURATION)
+}

@@ -151,6 +151,8 @@ impl Playback {
             self.carry_out(effects);
             answer
         };
+        // Who asked sees what came of it when the answer arrives.
+        self.publish();
         // A caller that is gone is no error.
         let _ = request.reply.send(answer);
     }
