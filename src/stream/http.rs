@@ -79,8 +79,8 @@ impl Web {
         let origin = url.origin();
         let mut own = true;
         let mut url = url.clone();
+        reach::check_url(&url, reach).map_err(|why| forbidden(&url, why))?;
         for _ in 0..=MAX_REDIRECTS {
-            reach::check_url(&url, reach).map_err(|why| forbidden(&url, why))?;
             // Once they have left their origin, headers do not come back.
             own &= url.origin() == origin;
             let mut all = if own { headers.clone() } else { HeaderMap::new() };
@@ -96,7 +96,9 @@ impl Web {
             let sent = client.get(url.clone()).headers(all).send().await;
             let response = sent.map_err(|error| self.failure(&url, error))?;
             self.answered(&host(&url));
-            let Some(next) = redirect(&response, &url)? else { return Ok(answer(response, host(&url))) };
+            let Some(next) = redirect(&response, &url, reach)? else {
+                return Ok(answer(response, host(&url)));
+            };
             url = next;
         }
         Err(forbidden(&url, "it redirects more than ten times"))
@@ -220,20 +222,26 @@ fn build(settings: &Settings, reach: Reach) -> Result<Client, reqwest::Error> {
 }
 
 /// Where a response redirects to.
-fn redirect(response: &Response, from: &Url) -> Result<Option<Url>, NoAnswer> {
+fn redirect(response: &Response, from: &Url, reach: Reach) -> Result<Option<Url>, NoAnswer> {
     if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
     }
-    let location =
-        response.headers().get(header::LOCATION).and_then(|value| std::str::from_utf8(value.as_bytes()).ok());
-    let next = location.and_then(|location| from.join(location).ok());
-    match next {
+    let location = response.headers().get(header::LOCATION);
+    let location = location.and_then(|value| std::str::from_utf8(value.as_bytes()).ok());
+    match location.and_then(|location| from.join(location).ok()) {
         None => Err(NoAnswer::Failing(format!("{} redirects to nowhere", host(from)))),
-        Some(next) if from.scheme() == "https" && next.scheme() == "http" => {
-            Err(forbidden(&next, "a redirect from https to http would give the connection away"))
+        Some(next) => {
+            check_hop(from, &next, reach).map(|()| Some(next.clone())).map_err(|why| forbidden(&next, why))
         }
-        next => Ok(next),
     }
+}
+
+/// Whether a redirect may be followed.
+fn check_hop(from: &Url, next: &Url, reach: Reach) -> Result<(), &'static str> {
+    if from.scheme() == "https" && next.scheme() == "http" {
+        return Err("a redirect from https to http would give the connection away");
+    }
+    reach::check_url(next, reach)
 }
 
 fn answer(response: Response, host: String) -> Answer {
@@ -294,4 +302,39 @@ pub(super) fn headers(pairs: &[(String, String)], track: &str) -> HeaderMap {
         }
     }
     map
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redirects_stay_secure_and_within_reach() {
+        let hop = |from: &str, location: &str, reach| {
+            let from = Url::parse(from).unwrap();
+            check_hop(&from, &from.join(location).unwrap(), reach).is_ok()
+        };
+        assert!(hop("https://a.example/x?key=1", "/y", Reach::Internet));
+        assert!(hop("http://a.example/", "https://b.example/", Reach::Internet));
+        assert!(!hop("https://a.example/", "http://a.example/", Reach::Anywhere));
+        assert!(!hop("http://a.example/", "//127.0.0.1/", Reach::Internet));
+        assert!(!hop("http://a.example/", "http://[::ffff:127.0.0.1]:80/", Reach::Internet));
+        assert!(hop("http://a.example/", "http://127.0.0.1/", Reach::Anywhere));
+        assert!(!hop("http://a.example/", "file:///etc/passwd", Reach::Anywhere));
+    }
+
+    #[test]
+    fn headers_of_the_connection_cannot_be_set_from_outside() {
+        let pairs = [
+            ("Range", "bytes=5-"),
+            ("Authorization", "Bearer x"),
+            ("Host", "other"),
+            ("bad name", "x"),
+            ("a", "b\r\nc: d"),
+        ];
+        let map = headers(&pairs.map(|(name, value)| (name.to_owned(), value.to_owned())), "test");
+        assert_eq!(map.len(), 1);
+        assert!(map[header::AUTHORIZATION].is_sensitive());
+        assert!(!format!("{map:?}").contains("Bearer"));
+    }
 }
