@@ -250,10 +250,11 @@ impl Fetch {
         if !live {
             self.entity.complete_from(entity);
         }
-        let ranges = ranges && !live && self.source.resolved.seekable && self.source.trusted;
         if !ranges && asked != Asked::Whole {
             self.source.ranges = false;
         }
+        // A server that is not asked for ranges must be read through, whatever it offers.
+        let ranges = ranges && self.source.ranges;
         let content_type = answer.content_type;
         self.shared.know(Known { content_type, total: self.entity.total, ranges, host: answer.host });
         if ended {
@@ -466,7 +467,7 @@ impl Fetch {
                 (WaitReason::Network, Duration::ZERO, self.patience.unreachable(now, others), why)
             }
             Setback::NotAsAsked(why) => {
-                (self.source.ranges, self.source.trusted) = (false, false);
+                self.source.ranges = false;
                 (WaitReason::Server, Duration::ZERO, self.patience.answered(now), why)
             }
             Setback::Failing(why) => (WaitReason::Server, Duration::ZERO, self.patience.answered(now), why),

@@ -28,10 +28,8 @@ pub(super) struct Source {
     headers: HeaderMap,
     pub deadline: Option<Deadline>,
     pub clock: Option<Clock>,
-    /// Whether ranges are asked for.
+    /// Whether ranges are asked for: until an answer shows that the server has none or gets them wrong.
     pub ranges: bool,
-    /// False after an answer that contradicted its question.
-    pub trusted: bool,
     /// Came from a resolve in mid-stream and has given no byte yet.
     pub fresh: bool,
     /// The resolver gave the same address again.
@@ -48,7 +46,6 @@ impl Source {
             deadline: None,
             clock,
             ranges: resolved.seekable && !resolved.live,
-            trusted: true,
             fresh: false,
             same_as_before: false,
             resolved,
