@@ -1,21 +1,24 @@
 //! The task that fetches: where the reader will need bytes next, from whom, and what to do when they do not
 //! come.
 
-use std::sync::{Arc, Mutex, PoisonError};
+mod renew;
+mod setback;
+
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use reqwest::Response;
 use tokio::time::{sleep, sleep_until, timeout};
-use tracing::{info, warn};
 
 use super::http::{Answer, NoAnswer, Web};
 use super::patience::Patience;
 use super::range::{Asked, Entity, Verdict, judge};
 use super::shared::{Known, Put, Shared};
 use super::source::Source;
-use super::{Settings, StreamError, WaitReason};
-use crate::track::{Resolve, ResolveError, ResolveErrorKind, ResolvedStream, Resolving};
+use super::{Settings, StreamError};
+use crate::track::{Resolve, ResolveError, ResolvedStream, Resolving};
+use renew::renewed;
 
 /// Failed resolves since the last new byte after which a track is given up.
 const MAX_USELESS_RESOLVES: u32 = 3;
@@ -367,145 +370,6 @@ impl Fetch {
                 }
             },
         }
-    }
-}
-
-/// Fresh addresses.
-impl Fetch {
-    /// When to ask for a fresh address while the old one serves.
-    fn renew_at(&self) -> Option<Instant> {
-        if self.renewal.is_some() || self.unresolvable.is_some() {
-            return None;
-        }
-        let due = self.source.deadline?.renew_at();
-        let paced = self.resolved_at.map_or(due, |at| at + self.settings.resolve_pause);
-        Some(due.max(paced))
-    }
-
-    fn renew(&mut self) {
-        self.shared.renewing();
-        self.resolved_at = Some(Instant::now());
-        self.renewal = Some(Mutex::new(self.resolver.resolve()));
-    }
-
-    fn renewed(&mut self, result: Result<ResolvedStream, ResolveError>) {
-        self.renewal = None;
-        match result {
-            Ok(fresh) => self.replace(fresh),
-            Err(error) => {
-                warn!(track = self.shared.track, %error, "no fresh address yet; the present one serves on");
-                if !matches!(error.kind, ResolveErrorKind::Later(_)) {
-                    self.unresolvable = Some(error);
-                }
-            }
-        }
-    }
-
-    fn replace(&mut self, fresh: ResolvedStream) {
-        let in_time = !self.must_resolve && !self.source.expired(Instant::now());
-        let mut fresh = Source::new(fresh, self.source.clock, &self.shared.track);
-        fresh.fresh = true;
-        fresh.same_as_before = fresh.is_same(&self.source);
-        self.source = fresh;
-        self.must_resolve = false;
-        self.shared.set_deadline(self.source.deadline.map(|deadline| deadline.at));
-        self.shared.renewed(in_time);
-        info!(track = self.shared.track, in_time, "the track has a fresh address");
-    }
-
-    /// Gets a fresh address now, because there is no other way to go on. When there is none for the moment,
-    /// the old one is tried all the same: only that tells an outage from a refusal.
-    async fn resolve(&mut self) -> Result<(), StreamError> {
-        if let Some(error) = self.unresolvable.take() {
-            return Err(self.unresolved(error));
-        }
-        self.shared.waiting(WaitReason::Expired, "the address is no longer good; a fresh one is asked for");
-        if self.renewal.is_none() {
-            sleep_until(self.patience.resolve_not_before(Instant::now(), &self.settings).into()).await;
-            self.renew();
-        }
-        match renewed(&mut self.renewal).await {
-            Ok(fresh) => {
-                self.renewal = None;
-                self.replace(fresh);
-                Ok(())
-            }
-            Err(error) => {
-                self.renewal = None;
-                let ResolveErrorKind::Later(pause) = error.kind else { return Err(self.unresolved(error)) };
-                let now = Instant::now();
-                let failed = self.patience.useless_resolve(now, !self.outage);
-                if failed >= MAX_USELESS_RESOLVES && !self.outage {
-                    return Err(self.unresolved(error));
-                }
-                if let Some(pause) = pause {
-                    self.patience.hold_resolves(now + pause.min(self.settings.give_up));
-                }
-                Ok(())
-            }
-        }
-    }
-
-    fn unresolved(&self, error: ResolveError) -> StreamError {
-        StreamError::Unresolved { track: self.shared.track.clone(), message: error.message, kind: error.kind }
-    }
-}
-
-/// Failures.
-impl Fetch {
-    /// Says what is wrong, and waits as long as is right; an error when the track is given up.
-    async fn bear(&mut self, setback: Setback) -> Result<(), StreamError> {
-        let now = Instant::now();
-        let trouble = *self.trouble.get_or_insert(now);
-        self.outage = matches!(setback, Setback::Unreachable(_));
-        let host = self.source.host();
-        let (reason, least, barren, why) = match setback {
-            Setback::Final(error) => return Err(error),
-            Setback::Refused { status, host } => return self.bear_refusal(status, host),
-            Setback::Unreachable(why) => {
-                let others = self.web.another_answered(&host, trouble);
-                (WaitReason::Network, Duration::ZERO, self.patience.unreachable(now, others), why)
-            }
-            Setback::NotAsAsked(why) => {
-                self.source.ranges = false;
-                (WaitReason::Server, Duration::ZERO, self.patience.answered(now), why)
-            }
-            Setback::Failing(why) => (WaitReason::Server, Duration::ZERO, self.patience.answered(now), why),
-            Setback::Later(pause, why) => (WaitReason::Server, pause, self.patience.answered(now), why),
-        };
-        let left = self.settings.give_up.saturating_sub(barren);
-        if left.is_zero() && !self.source.resolved.live {
-            let (track, seconds) = (self.shared.track.clone(), barren.as_secs());
-            return Err(StreamError::NoData { track, host, seconds, last: why });
-        }
-        self.shared.waiting(reason, &why);
-        let pause = self.patience.pause(&self.settings).max(least);
-        sleep(pause.min(left.max(self.settings.backoff_min))).await;
-        Ok(())
-    }
-
-    fn bear_refusal(&mut self, status: u16, host: String) -> Result<(), StreamError> {
-        let message = format!("{host} refuses the address (status {status}); a fresh one is asked for");
-        self.must_resolve = true;
-        if self.source.fresh {
-            let failed = self.patience.useless_resolve(Instant::now(), true);
-            // At the very start an address that is refused twice, such as a plain URL, will not do.
-            let stubborn = self.source.same_as_before && self.shared.fetched() == 0;
-            if failed >= MAX_USELESS_RESOLVES || stubborn {
-                let tried = format!("also after {failed} attempt(s) with a fresh address");
-                return Err(StreamError::Refused { track: self.shared.track.clone(), host, status, tried });
-            }
-        }
-        self.shared.waiting(WaitReason::Expired, &message);
-        Ok(())
-    }
-}
-
-/// The renewal that is under way; never, when there is none.
-async fn renewed(renewal: &mut Option<Renewal>) -> Result<ResolvedStream, ResolveError> {
-    match renewal {
-        Some(renewal) => renewal.get_mut().unwrap_or_else(PoisonError::into_inner).await,
-        None => std::future::pending().await,
     }
 }
 

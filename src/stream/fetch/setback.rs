@@ -1,0 +1,60 @@
+//! What to do when a request failed or a body ended too early.
+
+use std::time::{Duration, Instant};
+
+use tokio::time::sleep;
+
+use super::{Fetch, MAX_USELESS_RESOLVES, Setback};
+use crate::stream::{StreamError, WaitReason};
+
+impl Fetch {
+    /// Says what is wrong, and waits as long as is right; an error when the track is given up.
+    pub(super) async fn bear(&mut self, setback: Setback) -> Result<(), StreamError> {
+        let now = Instant::now();
+        let trouble = *self.trouble.get_or_insert(now);
+        self.outage = matches!(setback, Setback::Unreachable(_));
+        let host = self.source.host();
+        let (reason, least, barren, why) = match setback {
+            Setback::Final(error) => return Err(error),
+            Setback::Refused { status, host } => return self.bear_refusal(status, host),
+            Setback::Unreachable(why) => {
+                let others = self.web.another_answered(&host, trouble);
+                (WaitReason::Network, Duration::ZERO, self.patience.unreachable(now, others), why)
+            }
+            Setback::NotAsAsked(why) => {
+                self.source.ranges = false;
+                (WaitReason::Server, Duration::ZERO, self.patience.answered(now), why)
+            }
+            Setback::Failing(why) => (WaitReason::Server, Duration::ZERO, self.patience.answered(now), why),
+            Setback::Later(pause, why) => (WaitReason::Server, pause, self.patience.answered(now), why),
+        };
+        let mut left = self.settings.give_up.saturating_sub(barren);
+        if self.source.resolved.live {
+            // Never given up, so only a single pause is bounded.
+            left = self.settings.give_up;
+        } else if left.is_zero() {
+            let (track, seconds) = (self.shared.track.clone(), barren.as_secs());
+            return Err(StreamError::NoData { track, host, seconds, last: why });
+        }
+        self.shared.waiting(reason, &why);
+        let pause = self.patience.pause(&self.settings).max(least);
+        sleep(pause.min(left.max(self.settings.backoff_min))).await;
+        Ok(())
+    }
+
+    fn bear_refusal(&mut self, status: u16, host: String) -> Result<(), StreamError> {
+        let message = format!("{host} refuses the address (status {status}); a fresh one is asked for");
+        self.must_resolve = true;
+        if self.source.fresh {
+            let failed = self.patience.useless_resolve(Instant::now(), true);
+            // At the very start an address that is refused twice, such as a plain URL, will not do.
+            let stubborn = self.source.same_as_before && self.shared.fetched() == 0;
+            if failed >= MAX_USELESS_RESOLVES || stubborn {
+                let tried = format!("also after {failed} attempt(s) with a fresh address");
+                return Err(StreamError::Refused { track: self.shared.track.clone(), host, status, tried });
+            }
+        }
+        self.shared.waiting(WaitReason::Expired, &message);
+        Ok(())
+    }
+}
