@@ -20,6 +20,8 @@ pub struct Limits {
     pub fault_time: Duration,
     /// A call waits for a start that is at most this far away, else it fails at once.
     pub patience: Duration,
+    /// A plugin that does not take a request for this long does not read.
+    pub write_timeout: Duration,
     /// Between closing standard input, SIGTERM and SIGKILL.
     pub stop_grace: Duration,
     /// The same at the daemon's exit, from closing and SIGTERM together to SIGKILL.
@@ -36,6 +38,7 @@ impl Default for Limits {
             fault_window: Duration::from_secs(180),
             fault_time: Duration::from_secs(600),
             patience: Duration::from_secs(2),
+            write_timeout: Duration::from_secs(5),
             stop_grace: Duration::from_secs(2),
             exit_grace: Duration::from_millis(500),
         }

@@ -108,7 +108,7 @@ impl Host {
             }
             Err(failure) => {
                 let fault = fault_of(failure);
-                Err(HostError::Handshake(fault.in_call(&id, "initialize", started.elapsed())))
+                Err(HostError::Handshake(Box::new(fault.in_call(&id, "initialize", started.elapsed()))))
             }
         };
         match outcome {

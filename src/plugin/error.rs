@@ -227,7 +227,7 @@ pub enum HostError {
     },
     /// Enabling needs one good handshake.
     #[error("not enabled: {0}")]
-    Handshake(#[from] CallError),
+    Handshake(Box<CallError>),
     /// State could not be kept.
     #[error("{what} cannot be written, so that nothing was decided: {source}")]
     Storage {

@@ -9,12 +9,13 @@ use futures_util::future::join_all;
 use tokio::sync::broadcast;
 
 use super::backoff::Limits;
+use super::copies::CopyStore;
 use super::decide::{scopes_of, shown, warning, winner};
 use super::discovery::{self, Found};
 use super::error::{HostError, StartError};
 use super::log::{Log, LogLine};
 use super::manifest::Scope;
-use super::package::{CopyStore, Package};
+use super::package::Package;
 use super::process::{Isolation, Launcher};
 use super::start::{Plan, private_folder};
 use super::summary::{PluginReview, PluginState, PluginSummary};
@@ -41,8 +42,28 @@ pub struct Settings {
     /// The folder of the distribution's packages: the old copy of one that was upgraded and asks for no
     /// further scope serves on until it is reviewed.
     pub packaged: PathBuf,
+    /// The program that confines plugins, an absolute path. Where it does not work, plugins are plain
+    /// children, and that is reported.
+    pub bubblewrap: PathBuf,
     /// Times of supervision.
     pub limits: Limits,
+}
+
+impl Settings {
+    /// The system's folders for plugins, and these for state, cache and configuration.
+    pub fn new(state_dir: PathBuf, cache_dir: PathBuf, config_dir: PathBuf) -> Settings {
+        let packaged = PathBuf::from("/usr/lib/segue/plugins");
+        Settings {
+            folders: vec![packaged.clone(), PathBuf::from("/usr/local/lib/segue/plugins")],
+            state_dir,
+            cache_dir,
+            config_dir,
+            require_sandbox: false,
+            packaged,
+            bubblewrap: PathBuf::from("/usr/bin/bwrap"),
+            limits: Limits::default(),
+        }
+    }
 }
 
 /// The plugin host. Clones are handles of the same one.
@@ -97,7 +118,7 @@ impl Host {
     /// # Errors
     /// A folder for state that cannot be used, or no thread.
     pub async fn start(settings: Settings) -> Result<Host, StartError> {
-        let launcher = Launcher::new().await.map_err(StartError::Thread)?;
+        let launcher = Launcher::new(&settings.bubblewrap).await.map_err(StartError::Thread)?;
         match launcher.isolation() {
             Isolation::Bubblewrap => tracing::info!("plugins are confined by bubblewrap"),
             Isolation::Advisory(why) => tracing::warn!(why, "plugins cannot be confined on this machine"),

@@ -107,7 +107,11 @@ fn parse(raw: &[u8], secrets: &[String]) -> LogLine {
             break;
         }
     }
-    text.truncate(text.floor_char_boundary(MAX_LINE_BYTES));
+    let mut end = text.len().min(MAX_LINE_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
     LogLine { level, text }
 }
 

@@ -5,12 +5,13 @@
 //! starts processes.
 //!
 //! From a folder to a reply: `discovery` reads the packages (`manifest`, `package`), `trust` knows what was
-//! decided, `supervisor` keeps one process alive while it is used (`start`, `process`, `sandbox`,
+//! decided, `copies` holds what alone is run, `supervisor` keeps one process alive while it is used (`start`, `process`, `sandbox`,
 //! `backoff`), `rpc` carries the calls, and `models` makes the program's values of the answers (`protocol`).
 
 mod backoff;
 mod calls;
 mod child_setup;
+mod copies;
 mod decide;
 mod discovery;
 mod error;

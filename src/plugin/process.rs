@@ -21,12 +21,14 @@ use tokio::sync::oneshot;
 
 use super::child_setup;
 use super::pidfd::{self, PidFd};
-use super::sandbox::{BWRAP, Launch, PATH, confinement};
+use super::sandbox::{Launch, PATH, confinement};
 
 /// How long bubblewrap may take until it tells its child's process id.
 const CONFINEMENT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the kernel may take to end what was sent SIGKILL.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
+/// Processes of one plugin that are looked for where no namespace holds them.
+const MAX_DESCENDANTS: usize = 1_024;
 
 /// What keeps plugins in bounds on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,14 +111,15 @@ pub(super) struct Launcher {
 
 impl Launcher {
     /// Starts the spawner thread and finds out, by trying, whether bubblewrap works here.
-    pub(super) async fn new() -> io::Result<Launcher> {
+    pub(super) async fn new(bubblewrap: &Path) -> io::Result<Launcher> {
         let (jobs, queue) = mpsc::channel();
+        let bubblewrap = bubblewrap.to_owned();
         let (tried, isolation) = oneshot::channel();
         std::thread::Builder::new().name("spawner".to_owned()).spawn(move || {
-            let _ = tried.send(try_bubblewrap());
+            let _ = tried.send(try_bubblewrap(&bubblewrap));
             // Ends with the last launcher, that is, after the host's shutdown.
             for job in queue {
-                work(job);
+                work(job, &bubblewrap);
             }
         })?;
         let isolation = isolation.await.map_err(io::Error::other)?;
@@ -137,19 +140,27 @@ impl Launcher {
         let child = &mut started.remains.child;
         let pid = child.id();
         let pipes = child.stdin.take().zip(child.stdout.take()).zip(child.stderr.take());
-        let process = Process {
-            remains: Some(started.remains),
-            jobs: self.jobs.clone(),
-            handle: PidFd::new(pid, started.pidfd)?,
-            first: started.first.map(|(pid, fd)| PidFd::new(pid, fd)).transpose()?,
+        let connect = || {
+            let handle = PidFd::new(pid, started.pidfd)?;
+            let first = started.first.map(|(pid, fd)| PidFd::new(pid, fd)).transpose()?;
+            let ((stdin, stdout), stderr) = pipes.ok_or_else(|| io::Error::other("no pipes"))?;
+            let pipes = Pipes {
+                stdin: ChildStdin::from_std(stdin)?,
+                stdout: ChildStdout::from_std(stdout)?,
+                stderr: ChildStderr::from_std(stderr)?,
+            };
+            Ok((handle, first, pipes))
         };
-        let ((stdin, stdout), stderr) = pipes.ok_or_else(|| io::Error::other("no pipes"))?;
-        let pipes = Pipes {
-            stdin: ChildStdin::from_std(stdin)?,
-            stdout: ChildStdout::from_std(stdout)?,
-            stderr: ChildStderr::from_std(stderr)?,
-        };
-        Ok((process, pipes))
+        match connect() {
+            Ok((handle, first, pipes)) => {
+                let (remains, jobs) = (Some(started.remains), self.jobs.clone());
+                Ok((Process { remains, jobs, handle, first, left: Vec::new() }, pipes))
+            }
+            Err(error) => {
+                let _ = self.jobs.send(Job::Reap(Box::new(started.remains), None));
+                Err(error)
+            }
+        }
     }
 
     /// Returns when every process whose handle was dropped before is gone.
@@ -174,6 +185,8 @@ pub(super) struct Process {
     jobs: mpsc::Sender<Job>,
     handle: PidFd,
     first: Option<PidFd>,
+    /// Descendants that were seen before the plugin was asked to end.
+    left: Vec<OwnedFd>,
 }
 
 impl Process {
@@ -200,10 +213,20 @@ impl Process {
         }
     }
 
+    /// Remembers what descends from the plugin now, where no namespace does that.
+    pub(super) fn note_descendants(&mut self) {
+        if self.first.is_none() {
+            self.left.extend(descendants(self.handle.pid()));
+        }
+    }
+
     /// Ends it with all descendants and returns how it ended, when all are gone.
     pub(super) async fn kill(mut self) -> String {
         let Some(remains) = self.remains.take() else { return String::new() };
+        // Without a namespace those that left the group are found as long as their parents live.
+        self.note_descendants();
         kill_group(self.handle.pid());
+        self.left.iter().for_each(|process| pidfd::send(process, Signal::SIGKILL));
         self.handle.signal(Signal::SIGKILL);
         if let Some(first) = &self.first {
             first.signal(Signal::SIGKILL);
@@ -230,11 +253,26 @@ fn children(pid: u32) -> Vec<u32> {
     list.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
-fn work(job: Job) {
+/// Handles of all that descends from a process now.
+fn descendants(pid: u32) -> Vec<OwnedFd> {
+    let mut waiting = children(pid);
+    let mut found = Vec::new();
+    while let Some(next) = waiting.pop() {
+        if found.len() < MAX_DESCENDANTS
+            && let Ok(handle) = PidFd::open_raw(next)
+        {
+            waiting.extend(children(next));
+            found.push(handle);
+        }
+    }
+    found
+}
+
+fn work(job: Job, bubblewrap: &Path) {
     match job {
         Job::Start(job) => {
             let StartJob { launch, confined, answer } = *job;
-            let started = if confined { start_confined(&launch) } else { start_plain(&launch) };
+            let started = if confined { start_confined(&launch, bubblewrap) } else { start_plain(&launch) };
             if let Err(Ok(unwanted)) = answer.send(started) {
                 let _ = unwanted.remains.end();
             }
@@ -268,18 +306,22 @@ fn start_plain(launch: &Launch) -> io::Result<Started> {
     }
 }
 
-fn start_confined(launch: &Launch) -> io::Result<Started> {
+fn start_confined(launch: &Launch, bubblewrap: &Path) -> io::Result<Started> {
     let mut words = vec![launch.program.clone().into_os_string()];
     words.extend(launch.arguments.iter().map(Into::into));
-    start_bubblewrap(Some(launch), &words)
+    start_bubblewrap(bubblewrap, Some(launch), &words)
 }
 
-fn start_bubblewrap(launch: Option<&Launch>, program: &[std::ffi::OsString]) -> io::Result<Started> {
+fn start_bubblewrap(
+    bubblewrap: &Path,
+    launch: Option<&Launch>,
+    program: &[std::ffi::OsString],
+) -> io::Result<Started> {
     let (info, told) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
     // It waits for the other end's closing, so that its first process cannot end unseen.
     let (wait, go) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
     let kept = [told.as_raw_fd(), wait.as_raw_fd()];
-    let mut command = Command::new(BWRAP);
+    let mut command = Command::new(bubblewrap);
     command.args(confinement(launch, kept)).args(program).current_dir("/");
     prepare(&mut command, Path::new("/tmp"), Some(kept));
     let child = command.spawn()?;
@@ -341,11 +383,11 @@ fn prepare(command: &mut Command, tmp: &Path, keep: Option<[i32; 2]>) {
 }
 
 /// Runs `true` as a plugin would be run.
-fn try_bubblewrap() -> Isolation {
-    if !Path::new(BWRAP).exists() {
+fn try_bubblewrap(bubblewrap: &Path) -> Isolation {
+    if !bubblewrap.exists() {
         return Isolation::Advisory("bubblewrap is not installed".to_owned());
     }
-    let started = match start_bubblewrap(None, &["/usr/bin/true".into()]) {
+    let started = match start_bubblewrap(bubblewrap, None, &["/usr/bin/true".into()]) {
         Ok(started) => started,
         Err(error) => return Isolation::Advisory(error.to_string()),
     };

@@ -24,8 +24,6 @@ pub const MAX_LINE_BYTES: usize = 10 * 1024 * 1024;
 pub const MAX_IN_FLIGHT: usize = 16;
 /// Lines in a row that are no JSON-RPC, after which the process is stopped.
 const MAX_JUNK_LINES: u32 = 3;
-/// A plugin that does not take a request for this long does not read.
-pub(super) const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longer lines are parsed away from the main thread.
 const PARSED_INLINE: usize = 64 * 1024;
 
@@ -107,11 +105,16 @@ impl Drop for Lease {
 
 impl Connection {
     /// Takes over both pipes.
-    pub(super) fn new(plugin: &PluginId, stdin: ChildStdin, stdout: ChildStdout) -> Arc<Connection> {
+    pub(super) fn new(
+        plugin: &PluginId,
+        stdin: ChildStdin,
+        stdout: ChildStdout,
+        write_timeout: Duration,
+    ) -> Arc<Connection> {
         let (requests, queue) = mpsc::channel(MAX_IN_FLIGHT);
         let pending = Pending::default();
         let (over, _) = watch::channel(None);
-        tokio::spawn(write_requests(stdin, queue, over.clone()));
+        tokio::spawn(write_requests(stdin, queue, write_timeout, over.clone()));
         let reader = Reader { plugin: plugin.clone(), pending: pending.clone(), over: over.clone() };
         tokio::spawn(reader.run(stdout));
         Arc::new(Connection {
@@ -220,10 +223,11 @@ impl Connection {
 async fn write_requests(
     mut stdin: ChildStdin,
     mut queue: mpsc::Receiver<Vec<u8>>,
+    timeout: Duration,
     over: watch::Sender<Option<Over>>,
 ) {
     while let Some(line) = queue.recv().await {
-        let why = match tokio::time::timeout(WRITE_TIMEOUT, stdin.write_all(&line)).await {
+        let why = match tokio::time::timeout(timeout, stdin.write_all(&line)).await {
             Ok(Ok(())) => continue,
             Ok(Err(error)) => format!("its standard input is closed ({error})"),
             Err(_) => "it does not read its standard input".to_owned(),

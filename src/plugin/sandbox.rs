@@ -4,8 +4,6 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The program, never looked up in PATH.
-pub(super) const BWRAP: &str = "/usr/bin/bwrap";
 /// `PATH` inside and outside of the confinement.
 pub(super) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// What a plugin may write to its private `/tmp`, in bytes: it is memory.

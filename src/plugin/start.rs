@@ -14,10 +14,11 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use super::backoff::Limits;
+use super::copies::CopyStore;
 use super::error::{ErrorCode, Fault};
 use super::log::Log;
 use super::manifest::{Capability, Manifest, PROTOCOL, Scope};
-use super::package::{self, CopyStore, Fingerprint, PackageFile};
+use super::package::{self, Fingerprint, PackageFile};
 use super::process::{Isolation, Launcher, Process};
 use super::protocol::{Dirs, HostFacts, InitializeParams, InitializeResult, PingResult, parse_result};
 use super::rpc::Connection;
@@ -121,7 +122,7 @@ pub(super) async fn start(plan: Arc<Plan>) -> Result<Running, StartFailure> {
     let id = &plan.manifest.id;
     let secrets: Vec<String> = prepared.secrets.values().cloned().collect();
     let drain = tokio::spawn(plan.log.clone().drain(id.clone(), pipes.stderr, secrets));
-    let connection = Connection::new(id, pipes.stdin, pipes.stdout);
+    let connection = Connection::new(id, pipes.stdin, pipes.stdout, plan.limits.write_timeout);
     let running = Running { process, connection, drain, since };
     let handshake = shake_hands(&plan, &running.connection, &prepared.config, &prepared.secrets, since);
     let outcome = tokio::select! {

@@ -23,6 +23,8 @@ const LAST_REPLIES: Duration = Duration::from_millis(500);
 /// A process that closed its standard output should end by itself within this time.
 const CLOSED_OUTPUT: Duration = Duration::from_secs(1);
 
+/// A ping on its way.
+type Answer<'a> = Pin<Box<dyn Future<Output = Result<Value, Fault>> + Send + 'a>>;
 type Waiter = oneshot::Sender<Result<Lease, StartFailure>>;
 
 enum Command {
@@ -221,7 +223,7 @@ impl Task {
         let idle_stop = self.plan.manifest.idle_stop;
         let at_once = idle_stop == IdleStop::After(Duration::ZERO);
         let mut used = tokio::time::Instant::now();
-        let mut sign_of_life: Option<Pin<Box<dyn Future<Output = Result<Value, Fault>> + Send + '_>>> = None;
+        let mut sign_of_life: Option<Answer<'_>> = None;
         loop {
             let idle_at = match idle_stop {
                 IdleStop::After(time) => Some(used + time),
@@ -334,7 +336,8 @@ fn disabled() -> Fault {
 }
 
 /// Close standard input, wait, SIGTERM, wait, SIGKILL.
-async fn stop_orderly(running: Running, grace: Duration) {
+async fn stop_orderly(mut running: Running, grace: Duration) {
+    running.process.note_descendants();
     running.connection.close_input();
     if tokio::time::timeout(grace, running.process.ended()).await.is_err() {
         running.process.terminate();
@@ -345,7 +348,8 @@ async fn stop_orderly(running: Running, grace: Duration) {
 }
 
 /// The same at the daemon's exit.
-async fn stop_fast(running: Running, grace: Duration) {
+async fn stop_fast(mut running: Running, grace: Duration) {
+    running.process.note_descendants();
     running.connection.close_input();
     running.process.terminate();
     let _ = tokio::time::timeout(grace, running.process.ended()).await;

@@ -140,3 +140,26 @@ fn read_trust(path: &Path) -> io::Result<BTreeMap<String, Decision>> {
     }
     Ok(file.plugins)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_audit_is_rotated_once_and_stays_below_its_cap() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = TrustStore::load(folder.path());
+        let id: PluginId = "demo".parse().unwrap();
+        let scopes = vec!["x".repeat(300_000)];
+        let decision = Decision { fingerprint: "0".repeat(64), enabled: true, scopes };
+        let who = Who { uid: None, via: "test".to_owned() };
+        for _ in 0..9 {
+            store.decide(&id, decision.clone(), "enable", &who).unwrap();
+        }
+        for name in ["audit.jsonl", "audit.jsonl.1"] {
+            let text = fs::read_to_string(folder.path().join(name)).unwrap();
+            assert!(text.len() as u64 <= MAX_AUDIT_BYTES && text.ends_with('\n'), "{name}");
+        }
+        assert_eq!(TrustStore::load(folder.path()).get(&id), Some(&decision));
+    }
+}

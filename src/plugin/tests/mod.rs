@@ -2,6 +2,7 @@
 //! installed ones are.
 
 mod decisions;
+mod exit;
 mod packages;
 mod processes;
 mod replies;
@@ -80,19 +81,21 @@ impl Bench {
     }
 
     fn settings(&self) -> Settings {
+        let [state, cache, config] = ["state", "cache", "config"].map(|name| self.path(name));
         Settings {
             folders: vec![self.path("plugins"), self.path("local")],
-            state_dir: self.path("state"),
-            cache_dir: self.path("cache"),
-            config_dir: self.path("config"),
-            require_sandbox: false,
-            packaged: PathBuf::from("/usr/lib/segue/plugins"),
             limits: Limits {
                 backoff_first: Duration::from_millis(100),
                 stop_grace: Duration::from_millis(500),
                 ..Limits::default()
             },
+            ..Settings::new(state, cache, config)
         }
+    }
+
+    /// As on a machine where plugins cannot be confined.
+    fn unconfined(&self) -> Settings {
+        Settings { bubblewrap: self.path("missing"), ..self.settings() }
     }
 
     async fn host(&self) -> Host {
@@ -178,4 +181,8 @@ fn zombies(name: &str) -> usize {
     };
     let entries = fs::read_dir("/proc").unwrap().flatten();
     entries.filter(|entry| entry.file_name().to_str().is_some_and(is_zombie)).count()
+}
+
+fn confined(host: &Host) -> bool {
+    host.list()[0].isolation.starts_with("enforced")
 }

@@ -20,10 +20,6 @@ def stream(id, p):
     answer(id, url("done"))
 "#;
 
-fn confined(host: &Host) -> bool {
-    host.list()[0].isolation.starts_with("enforced")
-}
-
 #[tokio::test]
 async fn the_environment_and_the_descriptors_are_exactly_what_is_documented() {
     let bench = Bench::new();
@@ -170,66 +166,6 @@ async fn standard_error_is_drained_and_its_newest_lines_are_kept() {
 }
 
 #[tokio::test]
-async fn descendants_end_with_the_host_also_after_setsid_and_holding_the_pipes() {
-    let bench = Bench::new();
-    let mark = format!("segue-{}", std::process::id());
-    let hook = format!(
-        "def stream(id, p):\n    subprocess.Popen(['/usr/bin/python3', '-c', 'import time; time.sleep(600)', '{mark}'], start_new_session=True)\n    answer(id, url('ok'))"
-    );
-    bench.python("demo", &hook, json!({}));
-    let host = bench.enabled("demo").await;
-    if !confined(&host) {
-        eprintln!("skipped: {}", host.list()[0].isolation);
-        return;
-    }
-    for crash in [false, true] {
-        assert_eq!(ask(&host, "demo", "1").await.unwrap(), "ok");
-        assert!(!processes_with(&mark).is_empty());
-        if crash {
-            host.shutdown().await;
-        } else {
-            host.disable("demo", &who()).await.unwrap();
-            host.enable("demo", &[], &who()).await.unwrap();
-        }
-        assert!(processes_with(&mark).is_empty());
-    }
-    assert!(processes_with(bench.folder.path().to_str().unwrap()).is_empty());
-    assert_eq!(zombies("bwrap"), 0);
-}
-
-#[tokio::test]
-async fn a_plugin_that_ignores_everything_is_ended_at_the_daemons_exit() {
-    let bench = Bench::new();
-    let hook = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\ndef stream(id, p):\n    answer(id, url('ok'))\n    time.sleep(600)";
-    bench.python("demo", hook, json!({}));
-    let host = bench.enabled("demo").await;
-    ask(&host, "demo", "1").await.unwrap();
-    let began = Instant::now();
-    host.shutdown().await;
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
-    assert!(processes_with(bench.folder.path().to_str().unwrap()).is_empty());
-}
-
-#[tokio::test]
-async fn sigterm_reaches_the_plugin_so_that_it_can_end_in_order() {
-    let bench = Bench::new();
-    let hook = r#"
-def bye(*_):
-    open(INIT["dirs"]["data"] + "/bye", "w").write("x"); os._exit(0)
-signal.signal(signal.SIGTERM, bye)
-def stream(id, p):
-    answer(id, url('ok'))
-    time.sleep(600)
-"#;
-    bench.python("demo", hook, json!({}));
-    let host = bench.enabled("demo").await;
-    ask(&host, "demo", "1").await.unwrap();
-    host.disable("demo", &who()).await.unwrap();
-    assert!(bench.path("state/plugin-data/demo/bye").exists());
-    host.shutdown().await;
-}
-
-#[tokio::test]
 async fn an_unused_plugin_is_stopped_unless_its_track_is_open() {
     let bench = Bench::new();
     bench.python("demo", "", json!({"idle_stop_s": 0}));
@@ -278,6 +214,41 @@ def initialize(id, p):
     assert!(!bench.path("state/plugin-data/demo/two").exists());
     host.shutdown().await;
     assert_eq!(zombies("bwrap"), 0);
+}
+
+#[tokio::test]
+async fn a_plugin_that_never_reads_is_ended_after_the_deadline_for_writing() {
+    let bench = Bench::new();
+    let hook = "hello = initialize\ndef initialize(id, p):\n    hello(id, p)\n    time.sleep(600)";
+    bench.python("demo", hook, json!({}));
+    let limits = Limits { write_timeout: Duration::from_millis(300), ..bench.settings().limits };
+    let host = Host::start(Settings { limits, ..bench.settings() }).await.unwrap();
+    allow(&host, "demo").await.unwrap();
+    let long = "x".repeat(500_000);
+    let found = host.search(&long, 1, Some(&id("demo"))).await;
+    assert_eq!(found.errors[0].1.code, ErrorCode::PluginCrashed);
+    assert!(found.errors[0].1.message.contains("does not read"), "{}", found.errors[0].1);
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn where_nothing_confines_plugins_they_run_and_that_is_said() {
+    let bench = Bench::new();
+    bench.python("demo", LOOK, json!({}));
+    let host = Host::start(bench.unconfined()).await.unwrap();
+    assert!(host.list()[0].isolation.starts_with("advisory"));
+    assert!(host.inspect("demo").unwrap().warning.contains("NOT confined"));
+    allow(&host, "demo").await.unwrap();
+    assert_eq!(ask(&host, "demo", "1").await.unwrap(), "done");
+    let seen: Value =
+        serde_json::from_slice(&fs::read(bench.path("state/plugin-data/demo/seen.json")).unwrap()).unwrap();
+    assert_eq!(seen["fds"], json!([0, 1, 2]));
+    assert_eq!(seen["env"].as_object().unwrap().len(), 5);
+    host.shutdown().await;
+    let host = Host::start(Settings { require_sandbox: true, ..bench.unconfined() }).await.unwrap();
+    let error = ask(&host, "demo", "1").await.unwrap_err();
+    assert_eq!(error.code, ErrorCode::PluginNotEnabled);
+    assert!(error.message.contains("require_sandbox"), "{error}");
 }
 
 #[tokio::test]
