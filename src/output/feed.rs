@@ -11,6 +11,7 @@ use rtrb::Consumer;
 use super::format::SourceFormat;
 use super::history::History;
 use super::marks::{Mark, Note, What};
+use super::playhead::duration;
 use crate::track::EntryId;
 
 /// Notes that may wait in the ring or in the card; the writer waits while there are more.
@@ -88,12 +89,21 @@ impl Feed {
 
     /// Goes on with a new ring for a card of `channels`, keeping `keep` frames to give again.
     /// All frames of the old ring have been heard or cut by now.
-    pub fn set_ring(&mut self, ring: Consumer<i32>, channels: u16, keep: usize) {
+    pub fn set_ring(&mut self, ring: Consumer<i32>, channels: u16, keep: usize, old_rate: u32) {
+        self.rebase(old_rate);
         self.ring = Some(ring);
         self.channels = usize::from(channels).max(1);
         self.history = History::new(keep, self.channels, self.taken);
         self.written = self.taken;
         self.heard = self.taken;
+    }
+
+    /// Moves the origin of what is heard to here, since other frames or another rate follow.
+    fn rebase(&mut self, rate: u32) {
+        if let Some(current) = self.current.as_mut().filter(|c| self.heard > c.at && rate > 0) {
+            current.mark.position += duration(self.heard - current.at, rate);
+            current.at = self.heard;
+        }
     }
 
     /// Frames in the ring.
@@ -191,6 +201,12 @@ impl Feed {
     /// True when there is a frame to give to the card.
     pub fn has_frames(&mut self) -> bool {
         self.settle() > 0 || self.written < self.taken
+    }
+
+    /// True when the next frame for the card is the very first of an entry.
+    pub fn starts_entry(&self) -> bool {
+        let first = |w: &What| matches!(w, What::Mark(m) if m.position.is_zero());
+        self.taken_notes.iter().any(|t| t.at == self.written && first(&t.note.what))
     }
 
     /// True when the last that was taken is an end or a change of format, with nothing behind it yet.
@@ -291,9 +307,13 @@ impl Feed {
     }
 
     /// Drops everything until a generation above the present one: its frames have the wrong format.
-    pub fn abandon(&mut self) -> u64 {
+    /// What is heard stays where it was, since the player goes on from there.
+    pub fn abandon(&mut self, rate: u32) -> u64 {
         let generation = self.generation;
+        self.rebase(rate);
+        let current = self.current;
         self.cut(generation.saturating_add(1));
+        self.current = current.map(|c| Current { at: self.heard, ..c });
         generation
     }
 

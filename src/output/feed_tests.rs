@@ -18,7 +18,7 @@ impl Bench {
         let (notes, notes_out) = RingBuffer::new(MOST_NOTES);
         let (ring, ring_out) = RingBuffer::new(1000);
         let mut feed = Feed::new(notes_out);
-        feed.set_ring(ring_out, 1, 200);
+        feed.set_ring(ring_out, 1, 200, 0);
         Bench { feed, notes, ring, written: 0 }
     }
 

@@ -11,8 +11,9 @@
 //!
 //! What may be relied on:
 //! - At volume 1.0 and not muted, samples are not touched, from the first frame of a start on and over joins.
-//! - After a cut, a pause or a lost device the first 5 ms fade in; the frames themselves are continuous: none is lost
-//!   or repeated by a pause, at most one period is repeated after a lost device. A start from silence does not fade.
+//! - After a cut, a pause or a lost device the first 5 ms fade in, unless they are the very first of an entry (a mark
+//!   at position 0). The frames themselves are continuous: none is lost or repeated by a pause, at most one period is
+//!   repeated after a lost device. A start from silence and a start after an empty ring do not fade.
 //! - Silence that is written so that the last frame is heard counts nowhere.
 //! - `cut` and `pause` silence the card at once: ALSA is told to drop what it has, and what was not heard is given to
 //!   it again from the history (one buffer of the card, before volume).
@@ -108,7 +109,7 @@ impl Output {
         let links =
             Links { notes: notes_out, answers: answers_in, take_backs: take_backs_out, events: events_in };
         let output = OutputThread::new(Arc::clone(&shared), settings, links);
-        let thread = std::thread::Builder::new().name("output".into()).stack_size(256 << 10).spawn({
+        let thread = std::thread::Builder::new().name("output".into()).stack_size(512 << 10).spawn({
             let shared = Arc::clone(&shared);
             move || {
                 output.run();

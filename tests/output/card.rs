@@ -42,16 +42,35 @@ impl Card {
     /// A card with these settings (see tests/soundcard/README.md).
     pub fn new(settings: &str) -> Card {
         let mut configuration = CARDS.configuration.lock().unwrap_or_else(|e| e.into_inner());
-        let (text, count) = &mut *configuration;
-        *count += 1;
-        let name = format!("card{count}");
+        configuration.1 += 1;
+        let name = format!("card{}", configuration.1);
+        drop(configuration);
         let dir = CARDS.dir.path().join(&name);
         std::fs::create_dir(&dir).expect("a folder for the card");
-        text.push_str(&format!("pcm.{name} {{ type vcard dir \"{}\" {settings} }}\n", dir.display()));
+        let card = Card { name, dir };
+        card.configure(settings);
+        card
+    }
+
+    /// Changes the settings for the next opening.
+    pub fn configure(&self, settings: &str) {
+        self.define(&format!("type vcard dir \"{}\" {settings}", self.dir.display()));
+    }
+
+    /// Makes it another kind of device: what is written lands in this file.
+    pub fn become_file(&self) -> PathBuf {
+        let file = self.dir.join("file.raw");
+        self.define(&format!("type file slave.pcm null format raw file \"{}\"", file.display()));
+        file
+    }
+
+    fn define(&self, definition: &str) {
+        let mut configuration = CARDS.configuration.lock().unwrap_or_else(|e| e.into_inner());
+        let text = &mut configuration.0;
+        text.push_str(&format!("pcm.!{} {{ {definition} }}\n", self.name));
         let path = CARDS.dir.path().join("asound.conf");
         std::fs::write(path.with_extension("new"), &*text).expect("the configuration is written");
         std::fs::rename(path.with_extension("new"), &path).expect("and put in place");
-        Card { name, dir }
     }
 
     /// Sets a fault; empty for a healthy card.

@@ -87,6 +87,12 @@ impl Player {
         self.pump();
     }
 
+    /// Forgets what does not fit.
+    pub fn stop_writing(&mut self) {
+        self.waiting.clear();
+        self.ending = None;
+    }
+
     pub fn end(&mut self, generation: u64) {
         self.ending = Some(generation);
         self.pump();

@@ -126,6 +126,20 @@ impl Device {
         Ok(Level { avail, delay: delay.max(0) as usize })
     }
 
+    /// The same with both numbers of one moment: the card plays on between the two questions, and a frame that is
+    /// counted in one of them alone would be lost or heard twice.
+    pub fn exact_level(&self) -> Result<Level, Fault> {
+        let mut level = self.level()?;
+        for _ in 0..8 {
+            let again = self.level()?;
+            if again.avail == level.avail {
+                return Ok(level);
+            }
+            level = again;
+        }
+        Ok(level)
+    }
+
     /// Writes whole frames; returns how many the card took, 0 when it has no room.
     pub fn write(&self, bytes: &[u8]) -> Result<usize, Fault> {
         // The object must not live on: a second one panics in the library.

@@ -53,13 +53,20 @@ impl OutputThread {
         }
         // The frames that wait are of no use for this card.
         self.shared.stale_ring.store(ring.request, SeqCst);
-        let generation = self.feed.abandon();
+        let generation = self.feed.abandon(ring.card.rate);
         self.event(Event::NeedsRestart { generation });
         false
     }
 
     fn may_try(&self) -> bool {
         self.lost.as_ref().is_none_or(|l| Instant::now() >= l.retry_at)
+    }
+
+    /// Somebody wants to hear something: a lost device is tried without waiting.
+    pub(super) fn try_soon(&mut self) {
+        if let Some(lost) = &mut self.lost {
+            lost.retry_at = Instant::now();
+        }
     }
 
     /// Opens the device for `source`, or plans the next attempt.
@@ -137,6 +144,8 @@ impl OutputThread {
             return false;
         }
         let reused = match &mut self.device {
+            // Opened in vain for frames of another format, but right for these.
+            Some(device) if device.abilities.choose(&format) == Some(device.card) => true,
             Some(device) => device.set_up(&format, self.settings.buffer).is_ok(),
             None => false,
         };
@@ -160,7 +169,8 @@ impl OutputThread {
         let ring_frames = (RING_SECONDS * card.rate as usize).min(RING_SAMPLES / channels).max(device.buffer);
         let (producer, consumer) = rtrb::RingBuffer::new(ring_frames * channels);
         // Twice the card's buffer: the delay counts what is on its way behind that buffer, too.
-        self.feed.set_ring(consumer, card.channels, 2 * device.buffer);
+        let old_rate = self.ring.map_or(0, |r| r.card.rate);
+        self.feed.set_ring(consumer, card.channels, 2 * device.buffer, old_rate);
         self.feed.generation = note.generation;
         self.feed.format = Some(format);
         self.shared.set_source(&format);
@@ -213,7 +223,12 @@ impl OutputThread {
             self.lose(true);
             return;
         }
-        self.feed.set_heard(self.feed.written);
+        if self.flow == Flow::Filling {
+            // It failed to start: nothing was heard.
+            self.feed.again();
+        } else {
+            self.feed.set_heard(self.feed.written);
+        }
         self.silence = 0;
         self.tell_notes();
         if !self.feed.has_frames() {

@@ -197,6 +197,7 @@ impl OutputThread {
                 self.stop_card();
                 self.fade_next |= sounded;
             }
+            self.try_soon();
         }
         while let Ok((entry, generation)) = self.take_backs.pop() {
             if self.feed.cut_after(entry, generation) && self.flow != Flow::Stopped {
@@ -211,8 +212,8 @@ impl OutputThread {
             if paused && self.flow != Flow::Stopped {
                 self.halt();
             }
-            if let Some(lost) = self.lost.as_mut().filter(|_| !paused) {
-                lost.retry_at = Instant::now();
+            if !paused {
+                self.try_soon();
             }
         }
         let silent = !self.is_sounding();

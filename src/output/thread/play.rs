@@ -33,6 +33,15 @@ impl OutputThread {
         }
     }
 
+    /// The same just before a drop, which must not cost a frame.
+    fn look_exactly(&mut self) {
+        let Some(device) = &self.device else { return };
+        match device.exact_level() {
+            Ok(level) => self.seen(level),
+            Err(fault) => self.recover(fault),
+        }
+    }
+
     fn seen(&mut self, level: Level) {
         self.level = level;
         self.level_ns = now_ns();
@@ -65,7 +74,8 @@ impl OutputThread {
         self.silence = 0;
         self.dry_since = None;
         self.moved = Instant::now();
-        if std::mem::take(&mut self.fade_next) {
+        // From silence into the middle of a sound; an entry's own beginning needs no help and stays exact.
+        if std::mem::take(&mut self.fade_next) && !self.feed.starts_entry() {
             self.gain.fade_in();
         }
         self.flow = Flow::Filling;
@@ -244,8 +254,7 @@ impl OutputThread {
     /// Stops the card at once, so that what it had not played can be given to it again.
     pub(super) fn halt(&mut self) {
         if self.is_sounding() {
-            self.look();
-            self.tell_notes();
+            self.look_exactly();
         }
         let Some(device) = self.device.as_ref().filter(|_| self.is_sounding()) else {
             if self.flow != Flow::Stopped {
