@@ -57,6 +57,7 @@ fn joined_tracks_are_one_stream_and_marks_follow_the_ear() {
     assert!(playhead.position < Duration::from_millis(120), "{playhead:?}");
     player.until(|e| matches!(e, Event::Finished { .. }));
     assert_eq!(player.output.facts().xruns, 0);
+    assert_eq!(player.events_within(Duration::from_millis(300)), [], "an end is not an empty ring");
     drop(player);
     card.assert_begins_with(0, running.sample, &sound);
 }

@@ -59,6 +59,8 @@ pub(super) struct Feed {
     pub generation: u64,
     /// Their source's format.
     pub format: Option<SourceFormat>,
+    /// The last that was taken, but for marks, is an end or a change of format.
+    ended: bool,
     discard: Option<u64>,
     hole: Option<Hole>,
     taken_back: Option<(EntryId, u64)>,
@@ -80,6 +82,7 @@ impl Feed {
             heard: 0,
             generation: 0,
             format: None,
+            ended: false,
             discard: None,
             hole: None,
             taken_back: None,
@@ -134,6 +137,7 @@ impl Feed {
                 if let What::Continue(format) | What::SetUp { format, .. } = note.what {
                     self.format = Some(format);
                 }
+                self.ended |= note.what.stops();
                 self.upcoming.pop_front();
                 self.taken_notes.push_back(Taken { at: self.taken, note });
             }
@@ -188,6 +192,7 @@ impl Feed {
             return 0;
         }
         self.history.push(out);
+        self.ended = false;
         self.ring_at += frames as u64;
         self.taken += frames as u64;
         frames
@@ -211,7 +216,7 @@ impl Feed {
 
     /// True when the last that was taken is an end or a change of format, with nothing behind it yet.
     pub fn at_stop(&self) -> bool {
-        self.written == self.taken && self.taken_notes.back().is_some_and(|t| t.note.what.stops())
+        self.written == self.taken && self.ended
     }
 
     /// The card has played up to this play count.
@@ -266,6 +271,7 @@ impl Feed {
             return true;
         }
         self.hole = self.hole.filter(|h| h.generation > generation);
+        self.ended = false;
         self.discard = self.discard.max(Some(generation));
         self.history.restart(self.taken);
         self.written = self.taken;
@@ -287,6 +293,7 @@ impl Feed {
             self.taken_notes.truncate(first);
             self.taken = at;
             self.history.truncate(at);
+            self.ended = false;
             self.hole = None;
             self.discard = self.discard.max(Some(generation));
             let in_card = self.written > at;

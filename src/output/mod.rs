@@ -112,9 +112,8 @@ impl Output {
         let thread = std::thread::Builder::new().name("output".into()).stack_size(512 << 10).spawn({
             let shared = Arc::clone(&shared);
             move || {
+                let _last = LastRing(shared);
                 output.run();
-                // The stream finds its end.
-                shared.ring_bell();
             }
         })?;
         let writer = PcmWriter::new(Arc::clone(&shared), notes, answers);
@@ -223,6 +222,15 @@ impl Output {
             // A panic of that thread has been reported where it happened.
             let _ = thread.join();
         }
+    }
+}
+
+/// Lets the event stream find its end, also when the thread panicked.
+struct LastRing(Arc<Shared>);
+
+impl Drop for LastRing {
+    fn drop(&mut self) {
+        self.0.ring_bell();
     }
 }
 

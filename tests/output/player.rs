@@ -150,6 +150,12 @@ impl Player {
         }
     }
 
+    /// Everything that happens within this time.
+    pub fn events_within(&mut self, time: Duration) -> Vec<Event> {
+        self.play_on(time);
+        std::iter::from_fn(|| self.events.try_next()).collect()
+    }
+
     pub fn next_event(&mut self) -> Option<Event> {
         while let Some(event) = self.events.try_next() {
             drop(event);
