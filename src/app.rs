@@ -77,7 +77,7 @@ impl App {
 
         let bus: Bus = config.dbus.bus.parse().context("[dbus] bus")?;
         let (named, on_the_bus) = watch::channel(false);
-        let services = Services { controller, state: states, notices };
+        let services = Services { controller, state: states, notices, plugins: plugins.clone() };
         let bus = tokio::spawn(dbus::serve(bus, services, named));
         tokio::spawn(say_ready(on_the_bus));
         tokio::spawn(keep_watchdog_quiet());

@@ -15,6 +15,7 @@ use segue::control::dbus::{Bus, MPRIS_NAME, MPRIS_PATH, SEGUE_NAME, SEGUE_PATH, 
 use segue::control::{
     Answer, Can, Command, CommandError, Current, ListedEntry, Notice, Request, State, Status, controller,
 };
+use segue::plugin::{Host, Limits, Settings};
 use segue::track::{EntryId, TrackInfo};
 
 /// Longer than anything takes that works.
@@ -83,12 +84,12 @@ pub struct Fixture {
 
 impl Fixture {
     pub async fn ready() -> Fixture {
-        let mut fixture = Fixture::on(PrivateBus::started().await);
+        let mut fixture = Fixture::on(PrivateBus::started().await).await;
         fixture.until_ready(true).await;
         fixture
     }
 
-    pub fn on(bus: PrivateBus) -> Fixture {
+    pub async fn on(bus: PrivateBus) -> Fixture {
         let (controller, requests) = controller();
         let (state, shown) = watch::channel(State { volume: 0.5, ..State::default() });
         let state = Arc::new(state);
@@ -96,7 +97,8 @@ impl Fixture {
         let (ready, is_ready) = watch::channel(false);
         let (log, commands) = mpsc::unbounded_channel();
         tokio::spawn(scripted_player(requests, state.clone(), log));
-        let services = Services { controller, state: shown, notices: notices.clone() };
+        let plugins = bundled_plugins(bus.folder.path()).await;
+        let services = Services { controller, state: shown, notices: notices.clone(), plugins };
         tokio::spawn(serve(Bus::Address(bus.address()), services, ready));
         Fixture { bus, ready: is_ready, state, notices, commands }
     }
@@ -117,6 +119,20 @@ impl Fixture {
             state.current = Some(current(entry, title));
         });
     }
+}
+
+/// The host of the plugins that come with Segue; nothing is trusted yet.
+async fn bundled_plugins(state: &Path) -> Host {
+    let settings = Settings {
+        folders: vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("plugins")],
+        state_dir: state.join("state"),
+        cache_dir: state.join("cache"),
+        config_dir: state.join("config"),
+        require_sandbox: false,
+        packaged: state.join("packaged"),
+        limits: Limits::default(),
+    };
+    Host::start(settings).await.unwrap()
 }
 
 pub fn current(entry: u64, title: &str) -> Current {

@@ -137,3 +137,22 @@ async fn following_fails_when_playback_gave_up() {
     let status = tokio::time::timeout(PATIENCE, client.wait()).await.unwrap().unwrap();
     assert_eq!(status.code(), Some(1));
 }
+
+#[tokio::test]
+async fn a_plugin_comes_to_play_from_the_shell_alone() {
+    let fixture = Fixture::ready().await;
+    assert!(done(&fixture, &["plugin", "list"]).await.contains("untrusted"));
+    let review = done(&fixture, &["plugin", "inspect", "demo"]).await;
+    assert!(review.contains("fingerprint") && review.contains("network — "), "{review}");
+    let unasked = run(&fixture, &["plugin", "trust", "demo"]).await;
+    assert_eq!(unasked.status.code(), Some(2), "nobody was there to say yes: {unasked:?}");
+    done(&fixture, &["plugin", "trust", "demo", "--yes"]).await;
+    done(&fixture, &["plugin", "enable", "demo", "--all"]).await;
+    assert!(done(&fixture, &["plugin", "list"]).await.contains("enabled"));
+    let found = done(&fixture, &["search", "first", "light"]).await;
+    assert!(found.contains("First Light") && found.contains("segue:demo:track:"), "{found}");
+    done(&fixture, &["plugin", "disable", "demo"]).await;
+    let gone = run(&fixture, &["plugin", "inspect", "nobody"]).await;
+    assert_eq!(gone.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&gone.stderr).contains("no plugin"), "{gone:?}");
+}

@@ -38,6 +38,8 @@ async fn introspection_names_every_member() {
              PositionExact Volume Mute Device Output Buffer LastError Current Error Event",
         ),
         ("org.segue.Queue1", "Add Remove Clear Play List Length Current Revision Repeat Changed"),
+        ("org.segue.Catalog1", "Search"),
+        ("org.segue.Plugins1", "List Inspect Rescan Trust Enable Disable Changed"),
     ] {
         let (_, rest) = all.split_once(&format!("<interface name=\"{interface}\">")).expect(interface);
         let (part, _) = rest.split_once("</interface>").unwrap();
@@ -219,7 +221,7 @@ async fn notices_come_in_order_and_a_nul_in_a_text_hangs_up_nobody() {
 
 #[tokio::test]
 async fn a_bus_that_comes_late_goes_and_comes_back_is_waited_for() {
-    let mut fixture = Fixture::on(PrivateBus::not_yet_started());
+    let mut fixture = Fixture::on(PrivateBus::not_yet_started()).await;
     fixture.bus.start().await;
     for round in 1..=2 {
         fixture.until_ready(true).await;
@@ -260,4 +262,48 @@ async fn playerctl_works_unmodified() {
     assert_eq!(fixture.next_command().await, Command::Pause);
     assert_eq!(fixture.next_command().await, Command::SeekBy(-5_000_000));
     assert_eq!(fixture.next_command().await, Command::SetVolume(0.3));
+}
+
+#[tokio::test]
+async fn a_plugin_is_reviewed_trusted_enabled_and_searched_over_the_bus() {
+    let fixture = Fixture::ready().await;
+    let connection = fixture.bus.connect().await;
+    let plugins = segue(&connection, "org.segue.Plugins1").await;
+    let catalog = segue(&connection, "org.segue.Catalog1").await;
+    let mut changes = plugins.receive_signal("Changed").await.unwrap();
+    type Dict = HashMap<String, OwnedVariant>;
+    type Found = (Vec<Dict>, HashMap<String, (i32, String)>);
+
+    let list: Vec<Dict> = plugins.call("List", &()).await.unwrap();
+    assert_eq!((&*list[0]["id"], &*list[0]["state"]), (&Variant::from("demo"), &Variant::from("untrusted")));
+    let review: Dict = plugins.call("Inspect", &"demo").await.unwrap();
+    let scopes: Vec<String> = review["scopes"].try_clone().unwrap().try_into().unwrap();
+    let fingerprint: String = review["fingerprint"].try_clone().unwrap().try_into().unwrap();
+    assert!(review.contains_key("warning") && review.contains_key("files"), "{review:?}");
+
+    let refusal = |result| error_name(result);
+    let other = "0".repeat(64);
+    assert_eq!(refusal(plugins.call_method("Inspect", &"none").await), "org.segue.Error.NoSuchPlugin");
+    assert_eq!(refusal(plugins.call_method("Trust", &("demo", &other)).await), "org.segue.Error.Plugin");
+    assert_eq!(refusal(plugins.call_method("Enable", &("demo", &scopes)).await), "org.segue.Error.Plugin");
+    assert_eq!(
+        refusal(catalog.call_method("Search", &(" ", Dict::new())).await),
+        "org.segue.Error.BadArgument"
+    );
+    let nothing: Found = catalog.call("Search", &("a", Dict::new())).await.unwrap();
+    assert!(nothing.0.is_empty());
+
+    plugins.call_method("Trust", &("demo", &fingerprint)).await.unwrap();
+    plugins.call_method("Enable", &("demo", &scopes)).await.unwrap();
+    let changed = tokio::time::timeout(PATIENCE, changes.next()).await.unwrap().unwrap();
+    assert_eq!(changed.body().deserialize::<&str>().unwrap(), "demo");
+    let options = HashMap::from([("limit", Variant::from(1_u32)), ("plugin", Variant::from("demo"))]);
+    let found: Found = catalog.call("Search", &("segue", options)).await.unwrap();
+    assert!(found.1.is_empty(), "{found:?}");
+    let uri: String = found.0[0]["uri"].try_clone().unwrap().try_into().unwrap();
+    assert!(uri.starts_with("segue:demo:"), "{uri}");
+    plugins.call_method("Disable", &"demo").await.unwrap();
+    let audit = std::fs::read_to_string(fixture.bus.folder.path().join("state/audit.jsonl")).unwrap();
+    let uid = nix::unistd::Uid::effective().as_raw();
+    assert!(audit.contains(&format!("\"uid\":{uid}")) && audit.contains("D-Bus"), "{audit}");
 }

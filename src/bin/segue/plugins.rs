@@ -71,8 +71,12 @@ fn review(out: &mut Out, plugin: &Dict) -> Result<(), Failure> {
     keys.sort_by_key(|key| (FIRST.iter().position(|first| first == key).unwrap_or(FIRST.len()), *key));
     for key in keys {
         let Some(value) = plugin.get(key) else { continue };
-        let value = to_json(value);
-        if matches!(&value, Value::String(text) if text.is_empty()) {
+        let value = match key {
+            "scope_reasons" => continue, // told with their scopes
+            "scopes" => scopes_with_reasons(plugin),
+            _ => to_json(value),
+        };
+        if value == "" || value == Value::Array(Vec::new()) {
             continue;
         }
         let label = out.paint(Look::Dim, &format!("{:<14}", clean(&key.replace('_', " "))));
@@ -89,6 +93,19 @@ fn review(out: &mut Out, plugin: &Dict) -> Result<(), Failure> {
     Ok(())
 }
 
+/// `network — why the author wants it`.
+fn scopes_with_reasons(plugin: &Dict) -> Value {
+    let reasons = texts(plugin, "scope_reasons");
+    let scopes = texts(plugin, "scopes").into_iter().enumerate();
+    scopes
+        .map(|(at, scope)| match reasons.get(at) {
+            Some(reason) => format!("{scope} — {reason}").into(),
+            None => Value::from(scope),
+        })
+        .collect()
+}
+
+/// As a person reads it: a file as its name and length, a list in one line.
 fn readable(value: &Value) -> String {
     match value {
         Value::String(text) => clean(text),

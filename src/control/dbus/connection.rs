@@ -6,11 +6,14 @@ use tokio::sync::watch;
 use zbus::connection::Builder;
 use zbus::{Connection, Error};
 
+use super::caller::Callers;
+use super::catalog::Catalog1;
 use super::mpris::Root;
 use super::mpris_player::MprisPlayer;
 use super::player::Player1;
+use super::plugins::Plugins1;
 use super::queue::Queue1;
-use super::signals::{self, Told};
+use super::signals::{self, News, Told};
 use super::{Bus, MPRIS_NAME, MPRIS_PATH, Player, SEGUE_NAME, SEGUE_PATH, Services};
 
 /// First pause before the bus is tried again; it doubles up to [`LONGEST_PAUSE`].
@@ -27,14 +30,18 @@ pub async fn serve(bus: Bus, services: Services, ready: watch::Sender<bool>) {
     let mut pause = FIRST_PAUSE;
     let mut said = false;
     loop {
-        let notices = services.notices.subscribe();
+        let news = News {
+            state: services.state.clone(),
+            notices: services.notices.subscribe(),
+            plugins: services.plugins.subscribe(),
+        };
         match connect(&bus, &services).await {
             Ok((connection, told)) => {
                 tracing::info!(%bus, "on the bus as {SEGUE_NAME} and {MPRIS_NAME}");
                 ready.send_replace(true);
                 pause = FIRST_PAUSE;
                 let announced = tokio::select! {
-                    announced = signals::announce(&connection, services.state.clone(), notices, told) => announced,
+                    announced = signals::announce(&connection, news, told) => announced,
                     () = connection.closed() => Ok(()),
                 };
                 ready.send_replace(false);
@@ -78,6 +85,10 @@ async fn connect(bus: &Bus, services: &Services) -> Result<(Connection, Told), E
         Bus::Session => Builder::session(),
         Bus::Address(address) => Builder::address(address.as_str()),
     };
+    let callers = match bus {
+        Bus::System => Callers::Shared,
+        Bus::Session | Bus::Address(_) => Callers::Private,
+    };
     let [mpris, player, queue] = [(); 3].map(|()| Player::new(services));
     let told = Told {
         mpris: mpris.announced.clone(),
@@ -90,6 +101,8 @@ async fn connect(bus: &Bus, services: &Services) -> Result<(Connection, Told), E
         .serve_at(MPRIS_PATH, MprisPlayer { player: mpris })
         .serve_at(SEGUE_PATH, Player1 { player })
         .serve_at(SEGUE_PATH, Queue1 { player: queue })
+        .serve_at(SEGUE_PATH, Catalog1::new(services.plugins.clone()))
+        .serve_at(SEGUE_PATH, Plugins1 { plugins: services.plugins.clone(), callers })
         .build()
         .await?;
     connection.request_name(MPRIS_NAME).await?;

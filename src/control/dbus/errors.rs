@@ -34,6 +34,8 @@ pub enum Error {
     NotSupported(String),
     /// The caller may not do this.
     NotAllowed(String),
+    /// Too many calls of this kind are running.
+    Busy(String),
     /// No such plugin is installed.
     NoSuchPlugin(String),
     /// The plugin is not what was reviewed, or lacks what is needed to run.

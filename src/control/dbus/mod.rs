@@ -4,11 +4,14 @@
 //! answer; the player answers at once. Only Catalog1 and Plugins1 wait for plugins and disks, in tasks of their
 //! own, so that they hold up nobody. This is the only place that knows zbus.
 
+mod caller;
+mod catalog;
 mod connection;
 mod errors;
 mod mpris;
 mod mpris_player;
 mod player;
+mod plugins;
 mod queue;
 mod signals;
 mod values;
@@ -41,6 +44,8 @@ pub struct Services {
     pub state: watch::Receiver<State>,
     /// What happens. The server subscribes each time that it gets a connection.
     pub notices: broadcast::Sender<Notice>,
+    /// What Catalog1 asks and Plugins1 shows.
+    pub plugins: crate::plugin::Host,
 }
 
 /// Which bus to be on.

@@ -14,10 +14,12 @@ use zbus::{Connection, Variant};
 
 use super::mpris_player::MprisPlayer;
 use super::player::Player1;
+use super::plugins::Plugins1;
 use super::queue::Queue1;
 use super::values::{Dict, change, entry_number, text};
 use super::{Announced, MPRIS_PATH, SEGUE_PATH, mpris_player, player, queue};
 use crate::control::{Notice, State};
+use crate::track::PluginId;
 
 /// What differs between two states, as properties.
 pub struct Changes<'a> {
@@ -59,15 +61,18 @@ pub struct Told {
     pub queue: Announced,
 }
 
+/// Where what is announced comes from.
+pub struct News {
+    pub state: watch::Receiver<State>,
+    pub notices: broadcast::Receiver<Notice>,
+    pub plugins: broadcast::Receiver<PluginId>,
+}
+
 /// Announces until the connection or the player is gone.
-pub async fn announce(
-    connection: &Connection,
-    mut state: watch::Receiver<State>,
-    mut notices: broadcast::Receiver<Notice>,
-    told: Told,
-) -> zbus::Result<()> {
+pub async fn announce(connection: &Connection, news: News, told: Told) -> zbus::Result<()> {
     let mpris = SignalEmitter::new(connection, MPRIS_PATH)?;
     let segue = SignalEmitter::new(connection, SEGUE_PATH)?;
+    let News { mut state, mut notices, mut plugins } = news;
     state.mark_changed(); // whatever happened since the objects were made
     loop {
         tokio::select! {
@@ -89,7 +94,12 @@ pub async fn announce(
                     Queue1::changed(&segue, revision, vec![("replaced", Vec::new(), 0)]).await?;
                 }
                 Err(RecvError::Closed) => return Ok(()),
-            }
+            },
+            plugin = plugins.recv() => match plugin {
+                Ok(plugin) => Plugins1::changed(&segue, plugin.as_str()).await?,
+                Err(RecvError::Lagged(_)) => Plugins1::changed(&segue, "").await?,
+                Err(RecvError::Closed) => return Ok(()),
+            },
         }
     }
 }

@@ -27,7 +27,8 @@ pub fn text(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
-fn texts(list: &[String]) -> Vec<String> {
+/// Texts as the bus carries them.
+pub fn texts(list: &[String]) -> Vec<String> {
     list.iter().map(|one| text(one)).collect()
 }
 
@@ -196,12 +197,14 @@ fn small(number: u32) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
+/// Adds what is known.
 pub fn put<T: Into<Variant<'static>>>(dict: &mut Dict, key: &'static str, value: Option<T>) {
     if let Some(value) = value {
         dict.insert(key, value.into());
     }
 }
 
+/// Adds a list that is not empty.
 pub fn put_list(dict: &mut Dict, key: &'static str, list: &[String]) {
     if !list.is_empty() {
         dict.insert(key, texts(list).into());

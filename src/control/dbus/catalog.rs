@@ -1,0 +1,89 @@
+//! `org.segue.Catalog1`: what the plugins know.
+//!
+//! Each call is a task of its own: it waits for plugins, and nothing waits for it.
+
+use std::collections::HashMap;
+
+use tokio::sync::Semaphore;
+use zbus::{OwnedVariant, interface};
+
+use super::errors::Error;
+use super::values::{Dict, put, put_list, text};
+use crate::plugin::{Host, SearchHit};
+use crate::track::PluginId;
+
+/// The longest query, in bytes.
+const MAX_QUERY_BYTES: usize = 1_000;
+/// How many results a plugin is asked for when the caller does not say.
+const USUAL_LIMIT: u32 = 50;
+/// How many searches run at a time; who comes then is told to try again.
+const MAX_SEARCHES: usize = 8;
+
+pub struct Catalog1 {
+    plugins: Host,
+    searches: Semaphore,
+}
+
+impl Catalog1 {
+    pub fn new(plugins: Host) -> Catalog1 {
+        Catalog1 { plugins, searches: Semaphore::new(MAX_SEARCHES) }
+    }
+}
+
+#[interface(name = "org.segue.Catalog1", introspection_docs = false)]
+impl Catalog1 {
+    /// Asks the enabled plugins. Options: `limit` (u, of each plugin), `plugin` (s, only this one).
+    #[zbus(out_args("results", "errors"))]
+    async fn search(
+        &self,
+        words: String,
+        options: HashMap<String, OwnedVariant>,
+    ) -> Result<(Vec<Dict>, HashMap<String, (i32, String)>), Error> {
+        if words.trim().is_empty() || words.len() > MAX_QUERY_BYTES {
+            return Err(Error::BadArgument(format!("search for 1 to {MAX_QUERY_BYTES} bytes of text")));
+        }
+        let (limit, plugin) = read(options)?;
+        let Ok(_running) = self.searches.try_acquire() else {
+            return Err(Error::Busy(format!(
+                "{MAX_SEARCHES} searches are running; try again when they are done"
+            )));
+        };
+        let outcome = self.plugins.search(&words, limit, plugin.as_ref()).await;
+        let results = outcome.results.iter().map(hit).collect();
+        let errors = outcome.errors.into_iter().map(|(plugin, error)| {
+            let code = i32::try_from(error.code.number()).unwrap_or(0);
+            (plugin.to_string(), (code, text(&error.to_string())))
+        });
+        Ok((results, errors.collect()))
+    }
+}
+
+fn read(options: HashMap<String, OwnedVariant>) -> Result<(u32, Option<PluginId>), Error> {
+    let (mut limit, mut plugin) = (USUAL_LIMIT, None);
+    for (name, value) in options {
+        let wrong = |what: &str| Error::BadArgument(format!("the option {name} must be {what}"));
+        match name.as_str() {
+            "limit" => limit = value.try_into().map_err(|_| wrong("a number (u)"))?,
+            "plugin" => {
+                let id: String = value.try_into().map_err(|_| wrong("a text (s)"))?;
+                plugin = Some(id.parse().map_err(|_| wrong("the id of a plugin"))?);
+            }
+            _ => (), // of a later version
+        }
+    }
+    Ok((limit, plugin))
+}
+
+/// Without the picture: its address may carry credentials.
+fn hit(hit: &SearchHit) -> Dict {
+    let mut dict = Dict::from([
+        ("uri", text(&hit.uri.to_string()).into()),
+        ("kind", hit.kind.as_str().into()),
+        ("title", text(&hit.title).into()),
+        ("explicit", hit.explicit.into()),
+    ]);
+    put_list(&mut dict, "artists", &hit.artists);
+    put(&mut dict, "album", hit.album.as_deref().map(text));
+    put(&mut dict, "duration_us", hit.duration.map(super::values::micros));
+    dict
+}
