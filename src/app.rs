@@ -1,6 +1,5 @@
 //! Builds the parts, joins their channels, and owns the order in which they start and end.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -103,12 +102,8 @@ fn plugin_settings(config: &Config, places: &Places) -> plugin::Settings {
     };
     plugin::Settings {
         folders,
-        state_dir: places.state.clone(),
-        cache_dir: places.cache.clone(),
-        config_dir: places.config.clone(),
         require_sandbox: config.plugins.require_sandbox,
-        packaged: PathBuf::from("/usr/lib/segue/plugins"),
-        limits: plugin::Limits::default(),
+        ..plugin::Settings::new(places.state.clone(), places.cache.clone(), places.config.clone())
     }
 }
 
