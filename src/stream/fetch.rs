@@ -38,7 +38,7 @@ pub(super) struct Fetch {
     /// A fresh address that is being asked for while the old one still serves.
     renewal: Option<Renewal>,
     /// When the last resolve was begun.
-    resolved_at: Option<Instant>,
+    resolve_not_before: Option<Instant>,
     /// The source was refused: resolve before the next request.
     must_resolve: bool,
     /// Set when the resolver said that there will be no fresh address.
@@ -114,7 +114,7 @@ impl Fetch {
             source,
             entity: Entity::default(),
             renewal: None,
-            resolved_at: None,
+            resolve_not_before: None,
             must_resolve: false,
             unresolvable: None,
             patience: Patience::default(),

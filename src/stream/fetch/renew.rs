@@ -1,7 +1,7 @@
 //! Fresh addresses: before the old one ends, or because it was refused.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::time::sleep_until;
 use tracing::{info, warn};
@@ -11,6 +11,9 @@ use crate::stream::source::Source;
 use crate::stream::{StreamError, WaitReason};
 use crate::track::{ResolveError, ResolveErrorKind, ResolvedStream};
 
+/// Addresses that live shorter are not renewed more often: a plugin is not to be asked in a loop.
+const SHORTEST_LIFE: Duration = Duration::from_millis(500);
+
 impl Fetch {
     /// When to ask for a fresh address while the old one serves.
     pub(super) fn renew_at(&self) -> Option<Instant> {
@@ -18,13 +21,11 @@ impl Fetch {
             return None;
         }
         let due = self.source.deadline?.renew_at();
-        let paced = self.resolved_at.map_or(due, |at| at + self.settings.resolve_pause);
-        Some(due.max(paced))
+        Some(self.resolve_not_before.map_or(due, |not_before| due.max(not_before)))
     }
 
     pub(super) fn renew(&mut self) {
         self.shared.renewing();
-        self.resolved_at = Some(Instant::now());
         self.renewal = Some(Mutex::new(self.resolver.resolve()));
     }
 
@@ -33,6 +34,7 @@ impl Fetch {
         match result {
             Ok(fresh) => self.replace(fresh),
             Err(error) => {
+                self.resolve_not_before = Some(Instant::now() + self.settings.resolve_pause);
                 warn!(track = self.shared.track, %error, "no fresh address yet; the present one serves on");
                 if !matches!(error.kind, ResolveErrorKind::Later(_)) {
                     self.unresolvable = Some(error);
@@ -48,6 +50,7 @@ impl Fetch {
         fresh.same_as_before = fresh.is_same(&self.source);
         self.source = fresh;
         self.must_resolve = false;
+        self.resolve_not_before = Some(Instant::now() + SHORTEST_LIFE);
         self.shared.set_deadline(self.source.deadline.map(|deadline| deadline.at));
         self.shared.renewed(in_time);
         info!(track = self.shared.track, in_time, "the track has a fresh address");

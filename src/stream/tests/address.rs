@@ -99,6 +99,54 @@ async fn an_address_is_renewed_before_its_deadline_and_the_old_transfer_goes_on(
 }
 
 #[tokio::test]
+async fn each_of_many_short_lived_addresses_is_renewed_before_its_deadline() {
+    const LIFE: Duration = Duration::from_millis(1500);
+    let data = data(400_000);
+    let source = Arc::clone(&data);
+    let good_until = Arc::new(Mutex::new(vec![Instant::now() + LIFE]));
+    let known = Arc::clone(&good_until);
+    // Sends for 5 s in all, refuses an address that has run out, and cuts a transfer when it does.
+    let server = Server::start(move |_, request, reply| {
+        let number: usize = request.path[1..].parse().unwrap();
+        let end = known.lock().unwrap()[number];
+        if Instant::now() >= end {
+            return reply.status(403, &[]);
+        }
+        let from = request.from.unwrap() as usize;
+        reply.range_head(request, &source, "\"one\"");
+        for piece in source[from..].chunks(4_000) {
+            if Instant::now() >= end {
+                return;
+            }
+            reply.body(piece);
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    });
+    let base = server.url("/");
+    let address = move |number: usize, at: Instant| ResolvedStream {
+        expiry: Expiry::Deadline { at, lifetime: LIFE },
+        ..ResolvedStream::plain(base.join(&number.to_string()).unwrap())
+    };
+    let first = address(0, good_until.lock().unwrap()[0]);
+    let resolver = Resolver::new(move |_| {
+        let mut issued = good_until.lock().unwrap();
+        let end = Instant::now() + LIFE;
+        issued.push(end);
+        Ok(address(issued.len() - 1, end))
+    });
+    // Only a resolve that failed is a reason to wait before the next one.
+    let slow = Settings { resolve_pause: Duration::from_secs(60), ..settings() };
+    let (reader, handle) = open_with(slow, first, &resolver);
+    let mut changes = handle.changes();
+    assert_same(read_all(reader).await.0, &data);
+    assert!(resolver.calls() >= 3, "{} calls", resolver.calls());
+    assert!(resolver.calls() <= 8, "asked more often than the lifetimes require: {}", resolver.calls());
+    while let Ok(event) = changes.try_recv() {
+        assert_ne!(event, StreamEvent::Renewed { before_deadline: false });
+    }
+}
+
+#[tokio::test]
 async fn a_wall_clock_expiry_counts_by_the_servers_clock() {
     let data = data(400_000);
     let source = Arc::clone(&data);
