@@ -72,7 +72,7 @@ impl App {
             kept,
         })
         .context("playback")?;
-        let player = tokio::spawn(playback.run(quitting));
+        let mut player = tokio::spawn(playback.run(quitting));
 
         let bus: Bus = config.dbus.bus.parse().context("[dbus] bus")?;
         let (named, on_the_bus) = watch::channel(false);
@@ -84,6 +84,11 @@ impl App {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
+            ended = &mut player => {
+                plugins.shutdown().await;
+                ended.context("playback broke down")?;
+                anyhow::bail!("playback ended by itself; the daemon is to be started again");
+            }
         }
         tracing::info!("ending");
         let _ = sd_notify::notify(&[NotifyState::Stopping]);

@@ -325,6 +325,24 @@ mod tests {
     }
 
     #[test]
+    fn each_configuration_in_the_documents_is_a_good_one() {
+        let mut found = 0;
+        for name in ["README.md", "docs/configuration.md"] {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+            let text = std::fs::read_to_string(&path).unwrap();
+            for block in text.split("```toml\n").skip(1) {
+                let block = block.split("```").next().unwrap();
+                // Plugins' own files are shown too; those begin with their path.
+                if !block.starts_with("# plugins/") {
+                    Config::parse(block, &path).unwrap_or_else(|error| panic!("{block}\n{error}"));
+                    found += 1;
+                }
+            }
+        }
+        assert!(found >= 2, "only {found} configurations found");
+    }
+
+    #[test]
     fn after_a_crash_it_plays_on_and_after_a_boot_it_waits() {
         let (playing, paused, stopped) = (Intent::Playing, Intent::Paused, Intent::Stopped);
         assert_eq!(Resume::Pause.intent(playing, true), playing);

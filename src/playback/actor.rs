@@ -123,12 +123,21 @@ impl Playback {
             tokio::select! {
                 biased;
                 _ = quit.wait_for(|quit| *quit) => break,
-                Some(request) = self.requests.recv() => self.answer(request),
-                Some(event) = self.sound.next() => self.heard(event),
+                event = self.sound.next() => match event {
+                    Some(event) => self.heard(event),
+                    None => {
+                        tracing::error!("the output thread has ended; the daemon ends with it");
+                        break;
+                    }
+                },
                 Some(message) = self.inbox_receiver.recv() => self.read(message),
+                Some(request) = self.requests.recv() => self.answer(request),
                 _ = ticks.tick(), if self.machine.intent() == Intent::Playing => self.tick(),
                 () = sleep_until(save_at), if save_at.is_some() => self.save(),
-                else => break,
+            }
+            if !self.feeder.as_ref().is_some_and(Feeder::lives) {
+                tracing::error!("the decode thread has ended; the daemon ends with it");
+                break;
             }
             self.publish();
         }
@@ -184,10 +193,7 @@ impl Playback {
             Sound::Empty { generation } => Event::Empty(generation),
             Sound::Finished { generation } => Event::Finished(generation),
             Sound::NeedsRestart { .. } => Event::NeedsRestart,
-            Sound::DeviceGone { message, .. } => {
-                tracing::warn!(device = %self.output.facts().device, "{message}");
-                Event::DeviceGone(message)
-            }
+            Sound::DeviceGone { message, .. } => Event::DeviceGone(message),
             Sound::DeviceBack => Event::DeviceBack("the sound card is back".to_owned()),
             Sound::Opened { device, card, reason, .. } => {
                 tracing::info!(%device, rate = card.rate, channels = card.channels,
@@ -219,6 +225,7 @@ impl Playback {
             Told::TookNext { from, ticket, entry } => Event::TookNext { from, ticket, entry },
             Told::AtEnd(ticket) => Event::FedToEnd(ticket),
             Told::Lost(ticket) => Event::Lost(ticket),
+            Told::Measured(ticket, duration) => Event::Measured(ticket, duration),
             Told::Failed(ticket, error) => {
                 let Some(held) = self.held.get(&ticket) else { return };
                 Event::DecodeFailed(ticket, failed_decode(&held.uri, &error))
@@ -237,7 +244,6 @@ impl Playback {
             }
             Err(failure) => {
                 self.forget(ticket);
-                tracing::warn!(code = failure.code, "{}", failure.message);
                 self.happened(Event::OpenFailed(ticket, failure));
             }
         }

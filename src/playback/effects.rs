@@ -70,8 +70,12 @@ impl Playback {
     }
 
     fn notify(&self, notice: Notice) {
-        if let Notice::Event { kind, entry, text } = &notice {
-            tracing::info!(kind, entry = entry.map(|entry| entry.0), "{text}");
+        match &notice {
+            Notice::Event { kind, entry, text } => {
+                tracing::info!(kind, entry = entry.map(|entry| entry.0), "{text}");
+            }
+            Notice::Error(error) => tracing::warn!(code = error.code, "{}", error.message),
+            Notice::Seeked(_) | Notice::Queue { .. } => {}
         }
         // Nobody has to listen.
         let _ = self.notices.send(notice);
@@ -126,7 +130,10 @@ impl Playback {
                 self.say(Some(entry), "fetching", format!("{what}{size}"));
             }
             StreamEvent::Prefetching | StreamEvent::Renewing => {}
-            StreamEvent::Complete => self.happened(Event::Fetched(ticket)),
+            StreamEvent::Complete => {
+                self.happened(Event::Fetched(ticket));
+                self.tell(Message::Measure(ticket));
+            }
             StreamEvent::Waiting(reason, text) => {
                 self.say(Some(entry), "waiting", text);
                 let reason = match reason {

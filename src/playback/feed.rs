@@ -167,6 +167,7 @@ impl Feed {
                 self.end = None;
                 self.seek(ticket, position);
             }
+            Message::Measure(ticket) => self.measure(ticket),
             Message::Generation(generation) => self.generation = generation,
             Message::End { generation } => self.end = Some(generation),
         }
@@ -196,6 +197,18 @@ impl Feed {
                 work.restart_at(frame);
                 self.failed(error);
             }
+        }
+    }
+
+    fn measure(&mut self, ticket: Ticket) {
+        let current = self.current.as_mut().filter(|work| work.ticket == ticket).map(|work| &mut work.track);
+        let next = self.next.as_mut().filter(|(next, _)| *next == ticket).map(|(_, track)| track);
+        let Some(track) = current.or(next) else { return };
+        // What cannot be measured stays unknown; if the track is broken, decoding it will say so.
+        if let Ok(Some(frames)) = track.decoder.measure() {
+            let rate = u64::from(track.decoder.format().rate.max(1));
+            let duration = Duration::from_nanos(frames.saturating_mul(1_000_000_000) / rate);
+            self.tell(Told::Measured(ticket, duration));
         }
     }
 

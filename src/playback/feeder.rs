@@ -28,6 +28,8 @@ pub(super) enum Message {
     Seek { ticket: Ticket, generation: u64, position: Duration },
     /// Sound from here on is of this generation: what was behind it in the ring has been taken back.
     Generation(u64),
+    /// All bytes of this track are here: find out how long it is, where only its end tells.
+    Measure(Ticket),
     /// Nothing follows: let the ring be heard to its end.
     End { generation: u64 },
 }
@@ -41,6 +43,8 @@ pub(super) enum Told {
     AtEnd(Ticket),
     /// It was asked for a track that it does not have any more.
     Lost(Ticket),
+    /// This track is so long.
+    Measured(Ticket, Duration),
     /// It had to give this track up.
     Failed(Ticket, DecodeError),
 }
@@ -61,6 +65,11 @@ impl Feeder {
         let feed = Feed::new(writer, told, receiver, wake.clone());
         let thread = std::thread::Builder::new().name("decode".to_owned()).spawn(move || feed.run())?;
         Ok(Feeder { messages: Some(messages), wake, thread: Some(thread) })
+    }
+
+    /// False once the thread has ended, which it should not while this exists.
+    pub(super) fn lives(&self) -> bool {
+        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
     /// Leaves a message and wakes the thread.

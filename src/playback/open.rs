@@ -101,12 +101,13 @@ impl Opener {
         let _ = self.inbox.send(Inbox::Stream(ticket, stream.clone()));
         let opened = on_a_thread(move || probe(reader, hints, start)).await;
         let Some(opened) = opened else { return Err(failed_decode(uri, &DecodeError::Panicked)) };
-        let (decoder, start_frame) = opened.map_err(|error| failed_decode(uri, &error))?;
+        let Probed { decoder, start_frame, not_seekable } =
+            opened.map_err(|error| failed_decode(uri, &error))?;
         let rate = u64::from(decoder.format().rate.max(1));
         let facts = OpenedTrack {
             info: decoder.tags(),
             codec: decoder.codec().to_owned(),
-            not_seekable: None,
+            not_seekable,
             start: Duration::from_nanos(start_frame.saturating_mul(1_000_000_000) / rate),
         };
         Ok((Box::new(OpenTrack { entry, decoder, stream, start_frame }), facts))
@@ -137,25 +138,34 @@ impl Opener {
     }
 }
 
+struct Probed {
+    decoder: Decoder,
+    start_frame: u64,
+    not_seekable: Option<String>,
+}
+
 /// Blocks on the stream: finds out the format and goes to the start.
-fn probe(reader: Reader, mut hints: Hints, start: Duration) -> Result<(Decoder, u64), DecodeError> {
+fn probe(reader: Reader, mut hints: Hints, start: Duration) -> Result<Probed, DecodeError> {
     if let Some(content_type) = reader.content_type() {
         hints.content_type = Some(content_type);
     }
+    let not_seekable = (!reader.is_seekable()).then(|| "its server gives no byte ranges".to_owned());
     let mut decoder = Decoder::open(Box::new(reader), &hints)?;
-    if start.is_zero() {
-        return Ok((decoder, 0));
-    }
     let frame = start.as_nanos() * u128::from(decoder.format().rate) / 1_000_000_000;
-    match decoder.seek(u64::try_from(frame).unwrap_or(u64::MAX)) {
-        Ok(landed) => Ok((decoder, landed.frame)),
-        // Better from its beginning than not at all.
-        Err(error @ (DecodeError::ForwardOnly | DecodeError::NeedsSeeking)) => {
-            tracing::warn!(%error, "playing this track from its beginning");
-            Ok((decoder, 0))
+    let start_frame = if frame == 0 {
+        0
+    } else {
+        match decoder.seek(u64::try_from(frame).unwrap_or(u64::MAX)) {
+            Ok(landed) => landed.frame,
+            // Better from its beginning than not at all.
+            Err(error @ (DecodeError::ForwardOnly | DecodeError::NeedsSeeking)) => {
+                tracing::warn!(%error, "playing this track from its beginning");
+                0
+            }
+            Err(error) => return Err(error),
         }
-        Err(error) => Err(error),
-    }
+    };
+    Ok(Probed { decoder, start_frame, not_seekable })
 }
 
 /// Runs blocking work on a thread that lives as long as the work. `None` where it panicked or no thread could be had.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::effect::{Effect, Ticket};
 use super::machine::{DEVICE_PATIENCE, FAILURES_IN_A_ROW, Intent, Machine, NextSlot, Now, Slot};
+use super::queue::Source;
 use crate::control::{Notice, QueueChange, Reason};
 use crate::track::{EntryId, TrackInfo};
 
@@ -51,6 +52,8 @@ pub enum Event {
     FedToEnd(Ticket),
     /// The decoder was asked to go on with a track that it has left.
     Lost(Ticket),
+    /// This track turned out to be so long.
+    Measured(Ticket, Duration),
     /// The decoder had to give this track up; what it made is still heard.
     DecodeFailed(Ticket, Failure),
     /// All bytes of this track are here.
@@ -104,6 +107,11 @@ impl Machine {
                     self.failures += usize::from(!self.sounding);
                 }
             }
+            Event::Measured(ticket, duration) => {
+                if let Some(track) = self.opened.get_mut(&ticket) {
+                    track.info.duration = Some(duration);
+                }
+            }
             Event::Fetched(ticket) => self.fetched(ticket, &mut effects),
             Event::Waiting(ticket, reason) if self.slot.ticket() == Some(ticket) => self.reason = reason,
             Event::Flowing(ticket) if self.slot.ticket() == Some(ticket) => self.reason = Reason::None,
@@ -118,7 +126,7 @@ impl Machine {
             Event::DeviceGone(message) => self.device_gone(message, now, &mut effects),
             Event::DeviceBack(message) => self.device_back(message, &mut effects),
             Event::NeedsRestart => self.jump(self.position(now), &mut effects),
-            Event::Info(entry, info) => self.learn(entry, &info, &mut effects),
+            Event::Info(entry, info) => self.learn(entry, &info, Source::Plugin, &mut effects),
             Event::Tick => self.tick(now, &mut effects),
         }
         self.plan(now, &mut effects);
@@ -143,14 +151,14 @@ impl Machine {
                 self.anchor = start;
             }
             if let Some(entry) = self.current {
-                self.learn(entry, &info, effects);
+                self.learn(entry, &info, Source::Container, effects);
             }
         } else if let NextSlot::Opening { ticket: awaited, entry } = self.next
             && awaited == ticket
         {
             self.next = NextSlot::Ready { ticket, entry };
             effects.push(Effect::FeedNext(ticket));
-            self.learn(entry, &info, effects);
+            self.learn(entry, &info, Source::Container, effects);
         } else {
             self.abandon(ticket, effects);
         }
@@ -301,8 +309,8 @@ impl Machine {
         }
     }
 
-    fn learn(&mut self, entry: EntryId, info: &TrackInfo, effects: &mut Vec<Effect>) {
-        if self.queue.learn(entry, info) {
+    fn learn(&mut self, entry: EntryId, info: &TrackInfo, source: Source, effects: &mut Vec<Effect>) {
+        if self.queue.learn(entry, info, source) {
             let change = QueueChange::Info(entry);
             effects.push(Effect::Notify(Notice::Queue { revision: self.queue.revision(), change }));
             effects.push(Effect::SaveQueue);

@@ -19,6 +19,13 @@ pub struct QueueEntry {
     pub info: Arc<TrackInfo>,
 }
 
+/// Who says what a track is called. The plugin's word counts for more than the file's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    Plugin,
+    Container,
+}
+
 /// Entries in playing order. `revision` grows with each change.
 #[derive(Clone, Debug, Default)]
 pub struct Queue {
@@ -106,10 +113,15 @@ impl Queue {
     }
 
     /// Keeps more knowledge about an entry. True when it was new.
-    pub fn learn(&mut self, id: EntryId, info: &TrackInfo) -> bool {
+    pub(super) fn learn(&mut self, id: EntryId, info: &TrackInfo, source: Source) -> bool {
         let Some(index) = self.index(id) else { return false };
-        let mut merged = info.clone();
-        merged.fill_from(&self.entries[index].info);
+        let known = &self.entries[index].info;
+        let (first, second) = match source {
+            Source::Plugin => (info, known.as_ref()),
+            Source::Container => (known.as_ref(), info),
+        };
+        let mut merged = first.clone();
+        merged.fill_from(second);
         if *self.entries[index].info == merged {
             return false;
         }

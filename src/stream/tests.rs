@@ -8,8 +8,8 @@ mod server;
 mod share;
 
 use std::io::{self, Read, Seek, SeekFrom};
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::broadcast::Receiver;
