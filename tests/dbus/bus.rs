@@ -15,7 +15,7 @@ use segue::control::dbus::{Bus, MPRIS_NAME, MPRIS_PATH, SEGUE_NAME, SEGUE_PATH, 
 use segue::control::{
     Answer, Can, Command, CommandError, Current, ListedEntry, Notice, Request, State, Status, controller,
 };
-use segue::plugin::{Host, Limits, Settings};
+use segue::plugin::{Host, Settings};
 use segue::track::{EntryId, TrackInfo};
 
 /// Longer than anything takes that works.
@@ -123,15 +123,9 @@ impl Fixture {
 
 /// The host of the plugins that come with Segue; nothing is trusted yet.
 async fn bundled_plugins(state: &Path) -> Host {
-    let settings = Settings {
-        folders: vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("plugins")],
-        state_dir: state.join("state"),
-        cache_dir: state.join("cache"),
-        config_dir: state.join("config"),
-        require_sandbox: false,
-        packaged: state.join("packaged"),
-        limits: Limits::default(),
-    };
+    let kept = Settings::new(state.join("state"), state.join("cache"), state.join("config"));
+    let folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("plugins")];
+    let settings = Settings { folders, packaged: state.join("packaged"), ..kept };
     Host::start(settings).await.unwrap()
 }
 
