@@ -150,8 +150,6 @@ pub struct Output {
     pub reason: String,
     /// Codec of what is heard, for example `FLAC`.
     pub codec: String,
-    /// How long a sample takes from the ring to the ear.
-    pub delay: Duration,
     /// How often the card ran dry.
     pub xruns: u64,
 }
@@ -167,6 +165,8 @@ pub struct Buffer {
     pub seconds_ahead: f64,
     /// Position up to which the track is fetched, in microseconds, as far as it can be told.
     pub fetched_micros: i64,
+    /// How long a sample takes from the ring to the ear.
+    pub delay: Duration,
     /// All of the track's bytes are here.
     pub complete: bool,
     /// Until the URL runs out; `None` where unknown.

@@ -9,7 +9,7 @@ pub struct SourceFormat {
     pub channels: u16,
     /// Significant bits; 32 for what was decoded to floats.
     pub bits: u16,
-    /// True where the decoder's floats were rounded into i32, so that no card can be "exact".
+    /// True where the decoder's floats were rounded into i32.
     pub lossy: bool,
 }
 
@@ -117,7 +117,8 @@ impl Abilities {
     }
 }
 
-/// Why what is heard is not what the source says, or None when it is bit for bit.
+/// Why what is heard is not what the decoder made, or None when it is bit for bit. (What a lossy codec left out
+/// was lost before; its decoder makes 32 bits.)
 pub(super) fn alteration(
     source: &SourceFormat,
     card: &CardFormat,
@@ -138,13 +139,10 @@ pub(super) fn alteration(
     if source.channels != card.channels {
         return Some(format!("the card runs with {} channels", card.channels));
     }
-    if !source.lossy && source.bits > card.sample.bits() {
+    if source.bits > card.sample.bits() {
         return Some(format!("the card takes {} bits", card.sample.bits()));
     }
-    if converts {
-        return Some(format!("the ALSA device “{device}” may convert"));
-    }
-    source.lossy.then(|| "the source is lossy: decoded samples have no exact form".into())
+    converts.then(|| format!("the ALSA device “{device}” may convert"))
 }
 
 #[cfg(test)]
@@ -199,6 +197,10 @@ mod tests {
         assert_eq!(why(&source(48_000, 2), 1.0, false), None);
         assert_eq!(why(&source(48_000, 2), 0.4, false).unwrap(), "software volume at 40 %");
         assert_eq!(why(&source(44_100, 2), 1.0, false).unwrap(), "the card runs at 48000 Hz");
+        let lossy = SourceFormat { bits: 32, lossy: true, ..source(48_000, 2) };
+        assert_eq!(why(&lossy, 1.0, false).unwrap(), "the card takes 16 bits");
+        let wide = CardFormat { sample: SampleFormat::S32, ..c };
+        assert_eq!(alteration(&lossy, &wide, "hw:0", false, 1.0, false), None);
         let deep = SourceFormat { bits: 24, ..source(48_000, 2) };
         assert_eq!(why(&deep, 1.0, false).unwrap(), "the card takes 16 bits");
         assert_eq!(

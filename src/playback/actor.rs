@@ -277,7 +277,6 @@ impl Playback {
             bit_perfect: facts.bit_perfect,
             reason: facts.reason,
             codec: String::new(),
-            delay: Duration::ZERO,
             xruns: facts.xruns,
         };
         let state = self.machine.state(output);

@@ -14,7 +14,7 @@ pub(super) fn view(
     duration: Option<Duration>,
 ) -> Buffer {
     let decoded = output.buffered + output.delay;
-    let Some(status) = status else { return Buffer::default() };
+    let Some(status) = status else { return Buffer { delay: output.delay, ..Buffer::default() } };
     let per_byte = match (status.total, duration) {
         (Some(total), Some(duration)) if total > 0 => duration.as_secs_f64() / total as f64,
         _ => 0.0,
@@ -32,6 +32,7 @@ pub(super) fn view(
         cap: status.cap,
         seconds_ahead: ahead,
         fetched_micros: i64::try_from(fetched.as_micros()).unwrap_or(i64::MAX),
+        delay: output.delay,
         complete: status.complete,
         url_expires_in: status.expires_in,
         re_resolved: status.re_resolved,

@@ -4,7 +4,7 @@ use zbus::interface;
 use zbus::object_server::SignalEmitter;
 
 use super::errors::Error;
-use super::values::{Dict, buffer, check_uris, check_volume, entry_number, last_error, output, text};
+use super::values::{Dict, buffer, check_uris, check_volume, entry_number, last_error, micros, output, text};
 use super::{Player, signals};
 use crate::control::{Answer, Command, State};
 
@@ -112,8 +112,12 @@ impl Player1 {
     }
 
     #[zbus(property)]
-    fn output(&self) -> Dict {
-        output(&self.player.now().output)
+    async fn output(&self) -> Dict {
+        let mut dict = output(&self.player.now().output);
+        if let Ok(Answer::Buffer(state)) = self.player.ask(Command::Buffer).await {
+            dict.insert("delay_us", micros(state.delay).into());
+        }
+        dict
     }
 
     #[zbus(property(emits_changed_signal = "false"))]
@@ -139,8 +143,7 @@ fn current(state: &State) -> u64 {
     entry_number(state.current.as_ref().map(|current| current.entry))
 }
 
-/// What to announce when `old` became `new`. The card's delay changes all the time and is announced only
-/// together with something else.
+/// What to announce when `old` became `new`. The card's delay changes all the time: it is read, not announced.
 pub fn changes(old: &State, new: &State) -> Dict {
     let mut changes = signals::Changes::between(old, new);
     changes.compare("State", |state| state.status.as_str());
@@ -150,11 +153,6 @@ pub fn changes(old: &State, new: &State) -> Dict {
     changes.compare("Device", |state| text(&state.output.device));
     changes.compare("LastError", |state| last_error(state.last_error.as_ref()));
     changes.compare("Current", current);
-    let mut before = old.output.clone();
-    before.delay = new.output.delay;
-    before.device.clone_from(&new.output.device);
-    if before != new.output {
-        changes.put("Output", output(&new.output));
-    }
+    changes.compare("Output", |state| output(&state.output));
     changes.into_dict()
 }

@@ -104,7 +104,6 @@ pub fn output(output: &Output) -> Dict {
         ("bit_perfect", output.bit_perfect.into()),
         ("reason", text(&output.reason).into()),
         ("codec", text(&output.codec).into()),
-        ("delay_us", micros(output.delay).into()),
         ("xruns", output.xruns.into()),
     ])
 }
