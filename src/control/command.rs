@@ -36,7 +36,8 @@ pub enum Command {
     SetMute(bool),
     /// What happens at the end of an entry or of the queue.
     SetRepeat(Repeat),
-    /// Replaces the queue by nothing, adds these and plays the first: `segue play URI…`, MPRIS `OpenUri`.
+    /// Adds these behind the current entry and plays the first: `segue play URI…`, MPRIS `OpenUri`. What was
+    /// queued stays and follows.
     PlayUris(Vec<String>),
     /// Adds entries before the given one, or at the end.
     Add {

@@ -21,7 +21,7 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Play these, instead of what is queued; without any: play on
+    /// Play these now, the queue goes on behind them; without any: play on
     Play {
         /// segue:<plugin>:track:<id>, http(s)://… or a file
         #[arg(value_name = "URI")]

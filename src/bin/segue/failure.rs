@@ -22,7 +22,7 @@ pub enum Failure {
 }
 
 const START_IT: &str =
-    "start it with `systemctl start segue`, or run `segued`; with --bus you say where it is";
+    "start it with `systemctl start segued`, or run `segued`; with --bus you say where it is";
 
 impl Failure {
     /// No segued on the bus that was asked.
