@@ -32,6 +32,8 @@ pub(super) struct Feed {
     wake: Arc<EventFd>,
     current: Option<Work>,
     next: Option<(Ticket, Box<OpenTrack>)>,
+    /// The track that was decoded to its end before one that was taken back: what comes next follows it.
+    left: Option<Ticket>,
     generation: u64,
     /// The end of the music is still to be announced to the output.
     end: Option<u64>,
@@ -40,6 +42,8 @@ pub(super) struct Feed {
 /// A track that is being decoded.
 struct Work {
     ticket: Ticket,
+    /// The track that it was joined to.
+    follows: Option<Ticket>,
     track: Box<OpenTrack>,
     /// Decoded, at the source's rate.
     pcm: Vec<i32>,
@@ -82,6 +86,7 @@ impl Work {
         let unmarked = Some(track.start_frame);
         Work {
             ticket,
+            follows: None,
             track,
             pcm: Vec::new(),
             ready: Vec::new(),
@@ -110,7 +115,7 @@ impl Feed {
         messages: Receiver<Message>,
         wake: Arc<EventFd>,
     ) -> Feed {
-        Feed { writer, told, messages, wake, current: None, next: None, generation: 0, end: None }
+        Feed { writer, told, messages, wake, current: None, next: None, left: None, generation: 0, end: None }
     }
 
     /// Works until the other end of the message channel is gone.
@@ -154,12 +159,16 @@ impl Feed {
             }
             Message::Next { ticket, track } => {
                 self.next = Some((ticket, track));
-                if self.current.as_ref().is_some_and(|work| work.stage == Stage::AtEnd) {
-                    self.take_next();
+                match &self.current {
+                    Some(work) if work.stage != Stage::AtEnd => {}
+                    Some(_) => self.take_next(),
+                    None => self.take_next_after_taking_back(),
                 }
             }
             Message::Abandon(ticket) => {
-                self.current.take_if(|work| work.ticket == ticket);
+                if let Some(work) = self.current.take_if(|work| work.ticket == ticket) {
+                    self.left = work.follows;
+                }
                 self.next.take_if(|(next, _)| *next == ticket);
             }
             Message::Seek { ticket, generation, position } => {
@@ -176,6 +185,7 @@ impl Feed {
     fn feed(&mut self, ticket: Ticket, track: Option<Box<OpenTrack>>) {
         let handed_over_before = || self.next.take_if(|(next, _)| *next == ticket).map(|(_, track)| track);
         if let Some(track) = track.or_else(handed_over_before) {
+            self.left = None;
             self.current = Some(Work::new(ticket, track, None));
         } else {
             // It was taken as the next track a moment ago: begin it anew.
@@ -346,8 +356,19 @@ impl Feed {
         let joins = before.track.decoder.format() == track.decoder.format();
         let entry = track.entry;
         let converter = if joins { before.converter } else { None };
-        self.current = Some(Work::new(ticket, track, converter));
+        let follows = Some(before.ticket);
+        self.current = Some(Work { follows, ..Work::new(ticket, track, converter) });
         self.tell(Told::TookNext { from: before.ticket, ticket, entry });
+    }
+
+    /// The next track was decoded already when the queue changed, and its decoder is gone. What was decoded before
+    /// it is still heard, and another one follows that.
+    fn take_next_after_taking_back(&mut self) {
+        let Some(from) = self.left.take() else { return };
+        let Some((ticket, track)) = self.next.take() else { return };
+        let entry = track.entry;
+        self.current = Some(Work { follows: Some(from), ..Work::new(ticket, track, None) });
+        self.tell(Told::TookNext { from, ticket, entry });
     }
 }
 
