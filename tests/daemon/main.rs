@@ -1,0 +1,18 @@
+//! The real daemon from outside: real plugins, sockets, files, a real bus and a virtual sound card.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)] // clippy sees no test in a test's helper functions
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod command_line;
+mod devices;
+mod exact;
+mod fixtures;
+mod formats;
+mod lifecycle;
+mod outages;
+mod playback;
+mod plugins;
+mod queue;
+mod refusals;
