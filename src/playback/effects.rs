@@ -30,10 +30,12 @@ impl Playback {
             Effect::Feed { ticket, generation } => {
                 let track = self.take_track(ticket);
                 self.tell(Message::Feed { ticket, track, generation });
+                self.measure_if_here(ticket);
             }
             Effect::FeedNext(ticket) => {
                 if let Some(track) = self.take_track(ticket) {
                     self.tell(Message::Next { ticket, track });
+                    self.measure_if_here(ticket);
                 }
             }
             Effect::EndOfMusic { generation } => self.tell(Message::End { generation }),
@@ -56,6 +58,14 @@ impl Playback {
             Effect::SaveQueue => self.keeper.queue_changed(),
             Effect::SaveState => self.keeper.state_changed(),
             Effect::Notify(notice) => self.notify(notice),
+        }
+    }
+
+    /// A small track is often here before it is open: then nothing else asks for its length.
+    fn measure_if_here(&self, ticket: Ticket) {
+        let stream = self.held.get(&ticket).and_then(|held| held.stream.as_ref());
+        if stream.is_some_and(|stream| stream.status().complete) {
+            self.tell(Message::Measure(ticket));
         }
     }
 

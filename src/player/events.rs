@@ -107,11 +107,7 @@ impl Machine {
                     self.failures += usize::from(!self.sounding);
                 }
             }
-            Event::Measured(ticket, duration) => {
-                if let Some(track) = self.opened.get_mut(&ticket) {
-                    track.info.duration = Some(duration);
-                }
-            }
+            Event::Measured(ticket, duration) => self.measured(ticket, duration, &mut effects),
             Event::Fetched(ticket) => self.fetched(ticket, &mut effects),
             Event::Waiting(ticket, reason) if self.slot.ticket() == Some(ticket) => self.reason = reason,
             Event::Flowing(ticket) if self.slot.ticket() == Some(ticket) => self.reason = Reason::None,
@@ -230,6 +226,17 @@ impl Machine {
             self.slot = Slot::Fed { ticket };
         }
         is_current
+    }
+
+    fn measured(&mut self, ticket: Ticket, duration: Duration, effects: &mut Vec<Effect>) {
+        let Some(track) = self.opened.get_mut(&ticket) else { return };
+        track.info.duration = Some(duration);
+        let next = self.next.ticket_and_entry().filter(|(next, _)| *next == ticket).map(|(_, entry)| entry);
+        let current = self.current.filter(|_| self.slot.ticket() == Some(ticket));
+        if let Some(entry) = next.or(current) {
+            let info = TrackInfo { duration: Some(duration), ..TrackInfo::default() };
+            self.learn(entry, &info, Source::Container, effects);
+        }
     }
 
     fn fetched(&mut self, ticket: Ticket, effects: &mut Vec<Effect>) {

@@ -134,6 +134,7 @@ async fn three_unplayable_tracks_in_a_row_stop_playback_with_an_error() {
     assert!(card.sessions().is_empty());
     assert!(server.requests("/4").is_empty(), "it raced on");
     // The next command works.
+    daemon.queue.call_method("Clear", &()).await.unwrap();
     daemon.play_to_the_end(&[&good]).await;
     assert_exact(&card.music(), &source);
 }

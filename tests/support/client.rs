@@ -182,7 +182,7 @@ impl Client {
         self.queue.call("Add", &(uris, before)).await.unwrap()
     }
 
-    /// Plays these instead of what is queued.
+    /// Adds these behind the current entry and plays the first.
     pub async fn play_uris(&self, uris: &[impl AsRef<str>]) {
         let uris: Vec<&str> = uris.iter().map(AsRef::as_ref).collect();
         self.player.call_method("PlayUris", &uris).await.unwrap();
