@@ -74,7 +74,11 @@ impl App {
         .context("playback")?;
         let mut player = tokio::spawn(playback.run(quitting));
 
-        let bus: Bus = config.dbus.bus.parse().context("[dbus] bus")?;
+        let bus = match config.dbus.bus.as_str() {
+            "auto" if places.has_session_bus => Bus::Session,
+            "auto" => Bus::System,
+            named => named.parse().context("[dbus] bus")?,
+        };
         let (named, on_the_bus) = watch::channel(false);
         let services = Services { controller, state: states, notices, plugins: plugins.clone() };
         let bus = tokio::spawn(dbus::serve(bus, services, named));

@@ -4,9 +4,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
+use tracing_subscriber::EnvFilter;
 
 use crate::player::Intent;
 use crate::system::Places;
+
+/// No time in the configuration is longer.
+const A_DAY_S: u64 = 86_400;
 
 /// The settings of the daemon, checked. Each has a default, so that an empty file is a good one.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -32,13 +36,14 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Dbus {
-    /// `system`, `session` or an address such as `unix:path=/run/my-bus`.
+    /// `system`, `session`, an address such as `unix:path=/run/my-bus`, or `auto`: the session bus where there is
+    /// one, else the system bus.
     pub bus: String,
 }
 
 impl Default for Dbus {
     fn default() -> Self {
-        Dbus { bus: "system".to_owned() }
+        Dbus { bus: "auto".to_owned() }
     }
 }
 
@@ -201,6 +206,31 @@ impl Default for Log {
     }
 }
 
+/// A value that makes no sense.
+struct Complaint {
+    table: &'static str,
+    key: &'static str,
+    message: String,
+}
+
+/// Where a key stands in the text, in bytes; the beginning if it is written in a way that is not looked for.
+fn place_of(text: &str, table: &str, key: &str) -> usize {
+    let (mut at, mut inside) = (0, "");
+    for line in text.split_inclusive('\n') {
+        let trimmed = line.trim_start();
+        if let Some(name) = trimmed.strip_prefix('[').and_then(|rest| rest.split(']').next()) {
+            inside = name.trim();
+        }
+        let written = trimmed.split('=').next().unwrap_or_default().trim();
+        let dotted = written.split_once('.').is_some_and(|(t, k)| (t.trim(), k.trim()) == (table, key));
+        if inside == table && written == key || inside.is_empty() && dotted {
+            return at + line.len() - trimmed.len();
+        }
+        at += line.len();
+    }
+    0
+}
+
 /// A configuration that cannot be used, with file, line and column.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -258,27 +288,51 @@ impl Config {
         })?;
         match config.complaint() {
             None => Ok(config),
-            Some((key, message)) => Err(wrong_at(text.find(key).unwrap_or(0), format!("{key}: {message}"))),
+            Some(Complaint { table, key, message }) => {
+                Err(wrong_at(place_of(text, table, key), format!("{key}: {message}")))
+            }
         }
     }
 
     /// What the types do not say: the first key whose value makes no sense.
-    fn complaint(&self) -> Option<(&'static str, String)> {
+    fn complaint(&self) -> Option<Complaint> {
+        let complain = |table, key, message: String| Some(Complaint { table, key, message });
+        let bus = self.dbus.bus.as_str();
+        if !["auto", "system", "session"].contains(&bus) && !bus.contains(':') {
+            return complain(
+                "dbus",
+                "bus",
+                "\"auto\", \"system\", \"session\" or the address of a bus".to_owned(),
+            );
+        }
         if self.output.device.0.is_empty() || self.output.device.0.iter().any(|name| name.trim().is_empty()) {
-            return Some(("device", "name a device, for example \"auto\" or \"hw:CARD=DAC\"".to_owned()));
+            let message = "name a device, for example \"auto\" or \"hw:CARD=DAC\"";
+            return complain("output", "device", message.to_owned());
         }
         if !(50..=2_000).contains(&self.output.buffer_ms) {
-            return Some(("buffer_ms", "between 50 and 2000 milliseconds".to_owned()));
+            return complain("output", "buffer_ms", "between 50 and 2000 milliseconds".to_owned());
         }
-        if self.stream.buffer.0 < 2 << 20 {
-            return Some(("buffer", "at least \"2 MiB\", or there is nothing to fall back on".to_owned()));
+        if self.output.release_after_s > A_DAY_S {
+            return complain("output", "release_after_s", format!("at most {A_DAY_S} seconds"));
         }
-        if self.dbus.bus.trim().is_empty() {
-            return Some(("bus", "\"system\", \"session\" or the address of a bus".to_owned()));
+        if !(2 << 20..=1 << 30).contains(&self.stream.buffer.0) {
+            return complain("stream", "buffer", "from \"2 MiB\" to \"1 GiB\"".to_owned());
         }
-        let relative = |folders: &[PathBuf]| folders.iter().find(|folder| !folder.is_absolute()).cloned();
-        let folder = relative(&self.files.folders).or_else(|| relative(&self.plugins.folders))?;
-        Some(("folders", format!("{} is not an absolute path", folder.display())))
+        if self.player.save_position_s > A_DAY_S {
+            return complain("player", "save_position_s", format!("at most {A_DAY_S} seconds"));
+        }
+        for (table, folders) in [("files", &self.files.folders), ("plugins", &self.plugins.folders)] {
+            if let Some(folder) = folders.iter().find(|folder| !folder.is_absolute()) {
+                return complain(table, "folders", format!("{} is not an absolute path", folder.display()));
+            }
+        }
+        let level = &self.log.level;
+        let is_one_word = level.chars().all(char::is_alphanumeric);
+        let is_level = ["off", "error", "warn", "info", "debug", "trace"].contains(&level.as_str());
+        if is_one_word && !is_level || EnvFilter::try_new(level).is_err() {
+            return complain("log", "level", format!("“{level}” is no level such as \"info\""));
+        }
+        None
     }
 
     /// How much the card holds.
@@ -310,8 +364,19 @@ mod tests {
         assert!(wrong("[output]\ndevise = \"auto\"\n").starts_with("segue.toml:2:1: unknown field `devise`"));
         assert!(wrong("[output]\nbuffer_ms = \"long\"\n").starts_with("segue.toml:2:13: "));
         assert!(wrong("[stream]\nbuffer = \"6 Mb\"\n").contains("2:10: “6 Mb” is not a size"));
-        assert!(wrong("[stream]\n\n  buffer = 5\n").starts_with("segue.toml:3:3: buffer: at least"));
+        assert!(wrong("[stream]\n\n  buffer = 5\n").starts_with("segue.toml:3:3: buffer: from"));
         assert!(wrong("[files]\nfolders = [\"music\"]\n").contains("music is not an absolute path"));
+        assert!(
+            wrong("[stream]\nbuffer = 3\n[output]\nbuffer_ms = 100\n").starts_with("segue.toml:2:1: buffer:")
+        );
+        assert!(wrong("[dbus]\nbus = \"sesion\"\n").starts_with("segue.toml:2:1: bus:"));
+        assert!(
+            wrong("[files]\nfolders = []\n[plugins]\nfolders = [\"x\"]\n").starts_with("segue.toml:4:1: ")
+        );
+        assert!(wrong("output.buffer_ms = 1\n").starts_with("segue.toml:1:1: buffer_ms:"));
+        assert!(wrong("[log]\nlevel = \"loud\"\n").starts_with("segue.toml:2:1: level: “loud”"));
+        let years = format!("[output]\nrelease_after_s = {}\n", i64::MAX);
+        assert!(wrong(&years).starts_with("segue.toml:2:1: release_after_s: at most"));
         assert!(wrong("[dbus\n").starts_with("segue.toml:1:"));
         assert!(wrong("[log]\nlevel = 3").starts_with("segue.toml:2:9: "));
     }

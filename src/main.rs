@@ -31,21 +31,16 @@ fn main() -> ExitCode {
         Ok(config) => config,
         Err(error) => return complain(&error.to_string()),
     };
-    let filter = match EnvFilter::try_new(&config.log.level) {
-        Ok(filter) => filter,
-        Err(error) => {
-            let level = &config.log.level;
-            return complain(&format!("[log] level: “{level}” is no level such as \"info\" ({error})"));
-        }
-    };
     if arguments.check_config {
         eprintln!("the configuration is good");
         return ExitCode::SUCCESS;
     }
     // journald adds the time by itself.
     let under_systemd = std::env::var_os("JOURNAL_STREAM").is_some();
-    let log =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new(&config.log.level))
+        .with_writer(std::io::stderr)
+        .with_target(false);
     if under_systemd {
         log.without_time().with_ansi(false).init();
     } else {

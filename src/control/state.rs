@@ -240,7 +240,7 @@ pub enum Notice {
         change: QueueChange,
     },
     /// Something that a person who watches wants to see: `kind` is one of `resolved`, `fetching`, `fetched`,
-    /// `renewed`, `playing`, `joined`, `waiting`, `device`, `finished`.
+    /// `renewed`, `interrupted`, `playing`, `joined`, `device`, `finished`.
     Event {
         /// Which kind.
         kind: &'static str,

@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use symphonia::core::io::MediaSource;
 
+use super::error::DecodeError;
+
 use super::quirks::mkv;
 
 /// How much of the beginning of an input that cannot seek is kept until its format is known, in bytes.
@@ -126,6 +128,11 @@ impl Source {
 
     pub(super) fn take_failure(&self) -> Option<io::Error> {
         self.lock().failure.take()
+    }
+
+    /// What a reader was told is a copy of the input's own failure: that one says more.
+    pub(super) fn cause(&self, told: io::Error) -> DecodeError {
+        DecodeError::Input(self.take_failure().unwrap_or(told))
     }
 
     fn lock(&self) -> MutexGuard<'_, Shared> {

@@ -187,9 +187,9 @@ fn container_of(reader: &dyn FormatReader) -> Container {
 /// The first bytes; fewer at the end of a short file.
 fn read_head(source: &Source, seekable: &Arc<AtomicBool>) -> std::result::Result<Vec<u8>, DecodeError> {
     let mut handle = source.handle(seekable);
-    handle.seek(SeekFrom::Start(0)).map_err(DecodeError::Input)?;
+    handle.seek(SeekFrom::Start(0)).map_err(|told| source.cause(told))?;
     let mut head = Vec::with_capacity(16);
-    handle.take(16).read_to_end(&mut head).map_err(DecodeError::Input)?;
+    handle.take(16).read_to_end(&mut head).map_err(|told| source.cause(told))?;
     Ok(head)
 }
 

@@ -352,7 +352,7 @@ impl Decoder {
 /// Looks into an MP4 before the demuxer does; anything else gives an empty layout.
 fn scan_mp4(source: &Source, seekable: &Arc<AtomicBool>) -> Result<mp4::Layout, DecodeError> {
     let limit = (!source.is_seekable()).then_some(FORWARD_SCAN);
-    let layout = mp4::scan(&mut source.handle(seekable), limit).map_err(DecodeError::Input)?;
+    let layout = mp4::scan(&mut source.handle(seekable), limit).map_err(|told| source.cause(told))?;
     if layout.index_behind && !source.is_seekable() {
         return Err(DecodeError::NeedsSeeking);
     }

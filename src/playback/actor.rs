@@ -225,6 +225,7 @@ impl Playback {
             Told::TookNext { from, ticket, entry } => Event::TookNext { from, ticket, entry },
             Told::AtEnd(ticket) => Event::FedToEnd(ticket),
             Told::Lost(ticket) => Event::Lost(ticket),
+            Told::Landed { ticket, position, exact } => Event::Landed { ticket, position, exact },
             Told::Measured(ticket, duration) => Event::Measured(ticket, duration),
             Told::Failed(ticket, error) => {
                 let Some(held) = self.held.get(&ticket) else { return };

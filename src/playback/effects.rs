@@ -145,7 +145,8 @@ impl Playback {
                 self.tell(Message::Measure(ticket));
             }
             StreamEvent::Waiting(reason, text) => {
-                self.say(Some(entry), "waiting", text);
+                // What is here already bridges most of these.
+                self.say(Some(entry), "interrupted", text);
                 let reason = match reason {
                     WaitReason::Network => Reason::Network,
                     WaitReason::Server => Reason::Server,

@@ -4,6 +4,7 @@
 //! three places only: for a message when there is nothing to do, for room in the ring (a message wakes it), and
 //! in a track's stream (an interrupt or an abort of that stream ends the wait).
 
+use std::collections::VecDeque;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -120,14 +121,25 @@ impl Feed {
 
     /// Works until the other end of the message channel is gone.
     pub(super) fn run(mut self) {
+        let mut waiting = VecDeque::new();
         loop {
-            match self.messages.try_recv() {
-                Ok(message) => {
-                    self.obey(message);
-                    continue;
+            loop {
+                match self.messages.try_recv() {
+                    Ok(message) => waiting.push_back(message),
+                    Err(TryRecvError::Disconnected) => return,
+                    Err(TryRecvError::Empty) => break,
                 }
-                Err(TryRecvError::Disconnected) => return,
-                Err(TryRecvError::Empty) => {}
+            }
+            if let Some(message) = waiting.pop_front() {
+                // Of a burst of seeks only the last is worth its time.
+                let obsolete = matches!(message, Message::Seek { .. })
+                    && waiting
+                        .iter()
+                        .any(|later| matches!(later, Message::Seek { .. } | Message::Feed { .. }));
+                if !obsolete {
+                    self.obey(message);
+                }
+                continue;
             }
             match self.step() {
                 Step::Again => {}
@@ -202,7 +214,12 @@ impl Feed {
         let rate = u128::from(work.track.decoder.format().rate);
         let frame = u64::try_from(position.as_nanos() * rate / 1_000_000_000).unwrap_or(u64::MAX);
         match work.track.decoder.seek(frame) {
-            Ok(landed) => work.restart_at(landed.frame),
+            Ok(landed) => {
+                work.restart_at(landed.frame);
+                let nanos = u128::from(landed.frame) * 1_000_000_000 / rate.max(1);
+                let position = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+                self.tell(Told::Landed { ticket, position, exact: landed.exact });
+            }
             Err(error) => {
                 work.restart_at(frame);
                 self.failed(error);

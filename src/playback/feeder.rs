@@ -43,6 +43,8 @@ pub(super) enum Told {
     AtEnd(Ticket),
     /// It was asked for a track that it does not have any more.
     Lost(Ticket),
+    /// It goes on here after a seek.
+    Landed { ticket: Ticket, position: Duration, exact: bool },
     /// This track is so long.
     Measured(Ticket, Duration),
     /// It had to give this track up.

@@ -101,13 +101,14 @@ impl Opener {
         let _ = self.inbox.send(Inbox::Stream(ticket, stream.clone()));
         let opened = on_a_thread(move || probe(reader, hints, start)).await;
         let Some(opened) = opened else { return Err(failed_decode(uri, &DecodeError::Panicked)) };
-        let Probed { decoder, start_frame, not_seekable } =
+        let Probed { decoder, start_frame, exact, not_seekable } =
             opened.map_err(|error| failed_decode(uri, &error))?;
         let rate = u64::from(decoder.format().rate.max(1));
         let facts = OpenedTrack {
             info: decoder.tags(),
             codec: decoder.codec().to_owned(),
             not_seekable,
+            start_is_a_guess: !exact,
             start: Duration::from_nanos(start_frame.saturating_mul(1_000_000_000) / rate),
         };
         Ok((Box::new(OpenTrack { entry, decoder, stream, start_frame }), facts))
@@ -141,6 +142,7 @@ impl Opener {
 struct Probed {
     decoder: Decoder,
     start_frame: u64,
+    exact: bool,
     not_seekable: Option<String>,
 }
 
@@ -152,20 +154,20 @@ fn probe(reader: Reader, mut hints: Hints, start: Duration) -> Result<Probed, De
     let not_seekable = (!reader.is_seekable()).then(|| "its server gives no byte ranges".to_owned());
     let mut decoder = Decoder::open(Box::new(reader), &hints)?;
     let frame = start.as_nanos() * u128::from(decoder.format().rate) / 1_000_000_000;
-    let start_frame = if frame == 0 {
-        0
+    let (start_frame, exact) = if frame == 0 {
+        (0, true)
     } else {
         match decoder.seek(u64::try_from(frame).unwrap_or(u64::MAX)) {
-            Ok(landed) => landed.frame,
+            Ok(landed) => (landed.frame, landed.exact),
             // Better from its beginning than not at all.
             Err(error @ (DecodeError::ForwardOnly | DecodeError::NeedsSeeking)) => {
                 tracing::warn!(%error, "playing this track from its beginning");
-                0
+                (0, true)
             }
             Err(error) => return Err(error),
         }
     };
-    Ok(Probed { decoder, start_frame, not_seekable })
+    Ok(Probed { decoder, start_frame, exact, not_seekable })
 }
 
 /// Runs blocking work on a thread that lives as long as the work. `None` where it panicked or no thread could be had.

@@ -23,7 +23,7 @@ const GATHER: Duration = Duration::from_millis(200);
 
 const VERSION: u32 = 1;
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, Default)]
 struct QueueFile {
     version: u32,
     last_id: u64,
@@ -47,6 +47,8 @@ fn is_unknown(info: &TrackInfo) -> bool {
 struct StateFile {
     version: u32,
     boot_id: String,
+    /// As in the queue's file, which may be older.
+    last_id: u64,
     current: Option<EntryId>,
     position_ms: u64,
     intent: Intent,
@@ -71,7 +73,7 @@ pub fn restore(folder: PathBuf, settings: &Player) -> Kept {
     let state = system::load_json::<StateFile>(&folder.join("state.json")).unwrap_or_default();
     let same_boot = !boot_id.is_empty() && state.boot_id == boot_id;
     let restored = Restored {
-        queue: queue.map(read_queue).unwrap_or_default(),
+        queue: read_queue(queue.unwrap_or_default(), state.last_id),
         current: state.current,
         position: Duration::from_millis(state.position_ms),
         intent: settings.resume.intent(state.intent, same_boot),
@@ -82,7 +84,7 @@ pub fn restore(folder: PathBuf, settings: &Player) -> Kept {
     Kept { restored, keeper: Keeper::new(folder, boot_id, settings.save_position_s) }
 }
 
-fn read_queue(file: QueueFile) -> Queue {
+fn read_queue(file: QueueFile, last_id: u64) -> Queue {
     let read = |entry: EntryFile| match entry.uri.parse() {
         Ok(uri) => Some(QueueEntry { id: EntryId(entry.id), uri, info: entry.info }),
         Err(error) => {
@@ -91,7 +93,7 @@ fn read_queue(file: QueueFile) -> Queue {
         }
     };
     let entries = file.entries.into_iter().take(MAX_ENTRIES).filter_map(read).collect();
-    Queue::restore(entries, file.last_id)
+    Queue::restore(entries, file.last_id.max(last_id))
 }
 
 /// One of the two files, and when it may be written again.
@@ -206,6 +208,7 @@ impl Keeper {
         StateFile {
             version: VERSION,
             boot_id: self.boot_id.clone(),
+            last_id: machine.queue().last_id(),
             current: machine.current(),
             position_ms: u64::try_from(position.as_millis()).unwrap_or(u64::MAX),
             intent: machine.intent(),

@@ -54,7 +54,7 @@ impl Machine {
             Command::List { from, count } => Ok(self.list(from, count)),
             Command::Position => {
                 let micros = i64::try_from(self.position(now).as_micros()).unwrap_or(i64::MAX);
-                Ok(Answer::Position { micros, exact: true })
+                Ok(Answer::Position { micros, exact: self.exact })
             }
             // Answered before it comes here, by who knows the stream.
             Command::Buffer => Ok(Answer::Buffer(Default::default())),
@@ -107,7 +107,10 @@ impl Machine {
         match target {
             Some(entry) => self.go_to(entry, effects),
             None if forward => return self.stop(effects),
-            None => self.go_to(current, effects),
+            None => {
+                self.go_to(current, effects);
+                self.sought(Duration::ZERO, effects);
+            }
         }
         Ok(Answer::Done)
     }
@@ -153,8 +156,8 @@ impl Machine {
             return Err(CommandError::NotSeekable(why));
         }
         self.jump(target, effects);
-        let micros = i64::try_from(target.as_micros()).unwrap_or(i64::MAX);
-        effects.extend([Effect::Notify(Notice::Seeked(micros)), Effect::SaveState]);
+        self.sought(target, effects);
+        effects.push(Effect::SaveState);
         Ok(Answer::Done)
     }
 
@@ -183,7 +186,11 @@ impl Machine {
         self.intent = Intent::Playing;
         self.failures = 0;
         self.last_error = None;
+        let again = self.current == Some(entry);
         self.begin(entry, Duration::ZERO, effects);
+        if again {
+            self.sought(Duration::ZERO, effects);
+        }
         Ok(Answer::Done)
     }
 

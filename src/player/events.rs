@@ -19,6 +19,8 @@ pub struct OpenedTrack {
     pub not_seekable: Option<String>,
     /// Where decoding begins; may differ from what was asked where the format allows a guess only.
     pub start: Duration,
+    /// Where it is only about there.
+    pub start_is_a_guess: bool,
 }
 
 /// Why a track does not play.
@@ -52,6 +54,15 @@ pub enum Event {
     FedToEnd(Ticket),
     /// The decoder was asked to go on with a track that it has left.
     Lost(Ticket),
+    /// A seek in this track ended here.
+    Landed {
+        /// The track.
+        ticket: Ticket,
+        /// Where sound goes on.
+        position: Duration,
+        /// False where the format tells only about where that is.
+        exact: bool,
+    },
     /// This track turned out to be so long.
     Measured(Ticket, Duration),
     /// The decoder had to give this track up; what it made is still heard.
@@ -107,16 +118,26 @@ impl Machine {
                     self.failures += usize::from(!self.sounding);
                 }
             }
+            Event::Landed { ticket, position, exact } => {
+                // A later seek may be on its way already: its position is the one to show.
+                self.exact = exact;
+                if self.slot == (Slot::Feeding { ticket }) && !exact {
+                    self.anchor = position;
+                }
+            }
             Event::Measured(ticket, duration) => self.measured(ticket, duration, &mut effects),
             Event::Fetched(ticket) => self.fetched(ticket, &mut effects),
             Event::Waiting(ticket, reason) if self.slot.ticket() == Some(ticket) => self.reason = reason,
             Event::Flowing(ticket) if self.slot.ticket() == Some(ticket) => self.reason = Reason::None,
             Event::Waiting(..) | Event::Flowing(_) => {}
             Event::Heard { entry, generation, position } if generation >= self.valid_from => {
-                self.heard(entry, position, &mut effects);
+                self.heard(entry, position, now, &mut effects);
             }
-            Event::Sounding(generation) if generation >= self.valid_from => self.sounds(),
-            Event::Empty(generation) if generation >= self.valid_from => self.sounding = false,
+            Event::Sounding(generation) if generation >= self.valid_from => self.sounds(now, &mut effects),
+            Event::Empty(generation) if generation >= self.valid_from => {
+                self.stalled |= self.sounding;
+                self.sounding = false;
+            }
             Event::Finished(generation) if generation >= self.valid_from => self.finished(&mut effects),
             Event::Heard { .. } | Event::Sounding(_) | Event::Empty(_) | Event::Finished(_) => {}
             Event::DeviceGone(message) => self.device_gone(message, now, &mut effects),
@@ -131,7 +152,7 @@ impl Machine {
 
     fn opened(&mut self, ticket: Ticket, track: OpenedTrack, effects: &mut Vec<Effect>) {
         let info = track.info.clone();
-        let start = track.start;
+        let (start, exact) = (track.start, !track.start_is_a_guess);
         let seekable = track.not_seekable.is_none();
         self.opened.insert(ticket, track);
         if let Slot::Opening { ticket: awaited, start: asked } = self.slot
@@ -144,7 +165,7 @@ impl Machine {
             if sought_meanwhile && seekable {
                 self.jump(self.anchor, effects);
             } else {
-                self.anchor = start;
+                (self.anchor, self.exact) = (start, exact);
             }
             if let Some(entry) = self.current {
                 self.learn(entry, &info, Source::Container, effects);
@@ -244,17 +265,24 @@ impl Machine {
         let is_next = self.next.ticket_and_entry().is_some_and(|(next, _)| next == ticket);
         if (is_current || is_next) && !self.fetched.contains(&ticket) {
             self.fetched.push(ticket);
+            let next = self.next.ticket_and_entry().filter(|_| is_next).map(|(_, entry)| entry);
             let which = if is_current { "this track is" } else { "the next track is" };
-            self.event("fetched", format!("{which} completely here"), effects);
+            let (kind, text) = ("fetched", format!("{which} completely here"));
+            effects.push(Effect::Notify(Notice::Event { kind, entry: next.or(self.current), text }));
         }
     }
 
-    fn heard(&mut self, entry: EntryId, position: Duration, effects: &mut Vec<Effect>) {
+    fn heard(&mut self, entry: EntryId, position: Duration, now: Now, effects: &mut Vec<Effect>) {
         if let NextSlot::Taken { ticket, entry: taken, fed } = self.next
             && taken == entry
             && position.is_zero()
         {
             self.abandon_current(effects);
+            if self.current == Some(entry) {
+                // The same track again: only the position says so.
+                self.sought(Duration::ZERO, effects);
+            }
+            self.exact = true;
             self.slot = if fed { Slot::Fed { ticket } } else { Slot::Feeding { ticket } };
             self.next = NextSlot::Empty;
             self.current = Some(entry);
@@ -278,10 +306,14 @@ impl Machine {
             }
             return;
         }
-        self.sounds();
+        self.sounds(now, effects);
     }
 
-    fn sounds(&mut self) {
+    fn sounds(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        if std::mem::take(&mut self.stalled) {
+            // Whoever counted on by the rate is wrong by as long as it was silent.
+            self.sought(self.position(now), effects);
+        }
         self.sounding = true;
         self.failures = 0;
         self.reason = Reason::None;
@@ -303,6 +335,7 @@ impl Machine {
     fn device_gone(&mut self, message: String, now: Now, effects: &mut Vec<Effect>) {
         if self.device_gone_since.is_none() {
             self.device_gone_since = Some(now.at);
+            self.stalled = true;
             let failure = Failure { code: "device", message, for_good: false };
             self.fail(failure, effects);
             effects.push(Effect::SaveState);
@@ -331,6 +364,12 @@ impl Machine {
             self.reason = Reason::Device;
             effects.extend([Effect::Pause, Effect::SaveState]);
         }
+    }
+
+    /// Tells that the position is not what the clock would say.
+    pub(super) fn sought(&self, position: Duration, effects: &mut Vec<Effect>) {
+        let micros = i64::try_from(position.as_micros()).unwrap_or(i64::MAX);
+        effects.push(Effect::Notify(Notice::Seeked(micros)));
     }
 
     /// Goes on at another position of the current entry.

@@ -132,7 +132,11 @@ pub struct Machine {
     last_ticket: u64,
     pub(super) generation: u64,
     pub(super) valid_from: u64,
+    /// False where the format tells the position only about.
+    pub(super) exact: bool,
     pub(super) sounding: bool,
+    /// It fell silent without being asked to.
+    pub(super) stalled: bool,
     pub(super) ending: bool,
     pub(super) announced: bool,
     pub(super) device_gone_since: Option<Instant>,
@@ -165,7 +169,9 @@ impl Machine {
             last_ticket: 0,
             generation: 0,
             valid_from: 0,
+            exact: true,
             sounding: false,
+            stalled: false,
             ending: false,
             announced: false,
             device_gone_since: None,
@@ -234,6 +240,8 @@ impl Machine {
         self.generation += 1;
         self.valid_from = self.generation;
         self.sounding = false;
+        self.stalled = false;
+        self.exact = true;
         self.ending = false;
         effects.push(Effect::Cut { generation: self.generation });
     }

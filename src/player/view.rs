@@ -12,7 +12,11 @@ impl Machine {
         let waiting_for_device = self.intent == Intent::Playing && self.device_gone_since.is_some();
         State {
             status,
-            reason: if waiting_for_device { Reason::Device } else { self.reason },
+            reason: match status {
+                _ if waiting_for_device => Reason::Device,
+                Status::Playing => Reason::None,
+                _ => self.reason,
+            },
             current: self.visible_entry(),
             volume: self.volume,
             mute: self.mute,

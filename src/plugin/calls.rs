@@ -135,7 +135,10 @@ impl Host {
         };
         answer.map_err(|fault| {
             let error = fault.in_call(plugin, method.as_str(), began.elapsed());
-            tracing::info!(%plugin, %error, "a call failed");
+            // Not to offer something is no failure.
+            if error.code != ErrorCode::CapabilityMissing {
+                tracing::info!(%plugin, %error, "a call failed");
+            }
             error
         })
     }

@@ -13,6 +13,8 @@ pub struct Places {
     pub cache: PathBuf,
     /// Folders of plugin packages, later ones win.
     pub plugins: Vec<PathBuf>,
+    /// The user who runs the daemon has a bus of the session's.
+    pub has_session_bus: bool,
 }
 
 impl Places {
@@ -37,7 +39,11 @@ impl Places {
             let data = variable("XDG_DATA_HOME").filter(|value| value.starts_with('/')).map(PathBuf::from);
             plugins.push(data.unwrap_or_else(|| home.join(".local/share")).join("segue/plugins"));
         }
+        let runtime = variable("XDG_RUNTIME_DIR").map(PathBuf::from);
+        let has_session_bus = variable("DBUS_SESSION_BUS_ADDRESS").is_some_and(|address| !address.is_empty())
+            || runtime.is_some_and(|folder| folder.is_absolute() && folder.join("bus").exists());
         Places {
+            has_session_bus,
             config: place("CONFIGURATION_DIRECTORY", "/etc/segue", "XDG_CONFIG_HOME", ".config"),
             state: place("STATE_DIRECTORY", "/var/lib/segue", "XDG_STATE_HOME", ".local/state"),
             cache: place("CACHE_DIRECTORY", "/var/cache/segue", "XDG_CACHE_HOME", ".cache"),

@@ -82,6 +82,9 @@ pub trait Plugins1 {
 )]
 pub trait Mpris {
     fn set_position(&self, track: &zbus::ObjectPath<'_>, position: i64) -> zbus::Result<()>;
+
+    #[zbus(property)]
+    fn can_seek(&self) -> zbus::Result<bool>;
 }
 
 /// A connection to the bus that segued is on.

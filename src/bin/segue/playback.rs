@@ -30,7 +30,11 @@ pub async fn seek(daemon: &Daemon, to: SeekTo) -> Result<(), Failure> {
     if let Some(length) = get::<i64>(&metadata, "mpris:length").filter(|length| position > *length) {
         return Err(Failure::Other(format!("the track ends at {}", track::time(length))));
     }
-    Ok(daemon.mpris().await?.set_position(&track, position).await?)
+    let mpris = daemon.mpris().await?;
+    if !mpris.can_seek().await? {
+        return Err(Failure::Other("one cannot seek in this track: its server gives no byte ranges".into()));
+    }
+    Ok(mpris.set_position(&track, position).await?)
 }
 
 pub async fn volume(daemon: &Daemon, out: &mut Out, percent: Option<u32>) -> Result<(), Failure> {

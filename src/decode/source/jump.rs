@@ -106,7 +106,8 @@ impl Decoder {
         let serials: Vec<u32> = reader.tracks().iter().map(|track| track.id).collect();
         let Some(len) = self.source.len() else { return Ok(true) };
         let mut tail = self.source.handle(&self.seekable);
-        Ok(serials.len() != 1 || ogg::is_chained(&mut tail, len, &serials).map_err(DecodeError::Input)?)
+        let chained = ogg::is_chained(&mut tail, len, &serials).map_err(|told| self.source.cause(told))?;
+        Ok(serials.len() != 1 || chained)
     }
 
     /// Begins at the track's first byte with a new reader.
