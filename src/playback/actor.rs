@@ -184,6 +184,11 @@ impl Playback {
 
     fn heard(&mut self, event: output::Event) {
         use crate::output::Event as Sound;
+        // Whatever is heard was decoded before: what the decode thread told of it comes first. A card without a
+        // clock plays so fast that both arrive together.
+        while let Ok(message) = self.inbox_receiver.try_recv() {
+            self.read(message);
+        }
         let event = match event {
             Sound::Heard(mark) => {
                 let (entry, generation) = (mark.entry, mark.generation);
