@@ -1,6 +1,7 @@
 //! The real daemon from outside: real plugins, sockets, files, a real bus and a virtual sound card.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // clippy sees no test in a test's helper functions
+#![allow(clippy::single_range_in_vec_init)] // one faded part among others
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -20,7 +20,9 @@ async fn music_goes_on_when_its_plugin_is_killed_and_the_next_call_starts_it_aga
     let running = daemon.plugin_processes(&plugin);
     assert_eq!(running.len(), 1, "{:?}", daemon.children());
     kill(Pid::from_raw(running[0].pid), Signal::SIGKILL).unwrap();
-    until("the plugin to be gone", || !running[0].is_alive()).await;
+    while get::<bool>(&daemon.plugins.call("Inspect", &"tests").await.unwrap(), "running") {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     let (results, errors) = daemon.search("needle").await.unwrap();
     assert!(errors.is_empty(), "{errors:?}");
     assert_eq!(results.len(), 1);

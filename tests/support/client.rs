@@ -115,7 +115,7 @@ fn understand(signal: &Message) -> Option<Said> {
         "Seeked" => Some(Said::Seeked(body.deserialize().ok()?)),
         "NameOwnerChanged" => {
             let (name, _, owner): (String, String, String) = body.deserialize().ok()?;
-            (name == NAME).then(|| Said::OnTheBus(!owner.is_empty()))
+            (name == NAME).then_some(Said::OnTheBus(!owner.is_empty()))
         }
         "PropertiesChanged" => {
             let (interface, changed, _): (String, Dict, Vec<String>) = body.deserialize().ok()?;
