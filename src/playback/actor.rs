@@ -227,12 +227,18 @@ impl Playback {
 
     fn fed(&mut self, told: Told) {
         let event = match told {
+            // It has been told to decode elsewhere since, after a seek for example, and does so by now.
+            Told::AtEnd(_, generation) | Told::Failed(_, generation, _)
+                if generation < self.machine.valid_from() =>
+            {
+                return;
+            }
             Told::TookNext { from, ticket, entry } => Event::TookNext { from, ticket, entry },
-            Told::AtEnd(ticket) => Event::FedToEnd(ticket),
+            Told::AtEnd(ticket, _) => Event::FedToEnd(ticket),
             Told::Lost(ticket) => Event::Lost(ticket),
             Told::Landed { ticket, position, exact } => Event::Landed { ticket, position, exact },
             Told::Measured(ticket, duration) => Event::Measured(ticket, duration),
-            Told::Failed(ticket, error) => {
+            Told::Failed(ticket, _, error) => {
                 let Some(held) = self.held.get(&ticket) else { return };
                 Event::DecodeFailed(ticket, failed_decode(&held.uri, &error))
             }

@@ -261,7 +261,7 @@ impl Feed {
                     self.take_next();
                 } else {
                     let ticket = work.ticket;
-                    self.tell(Told::AtEnd(ticket));
+                    self.tell(Told::AtEnd(ticket, self.generation));
                 }
                 Step::Again
             }
@@ -363,7 +363,7 @@ impl Feed {
         }
         let ticket = work.ticket;
         self.at_end();
-        self.tell(Told::Failed(ticket, error));
+        self.tell(Told::Failed(ticket, self.generation, error));
     }
 
     /// Goes on with the next track. In the same format the converter goes on too, so that the join is no seam.

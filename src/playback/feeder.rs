@@ -39,16 +39,16 @@ pub(super) enum Message {
 pub(super) enum Told {
     /// It went on with the next track.
     TookNext { from: Ticket, ticket: Ticket, entry: EntryId },
-    /// It is at the end of this track and has nothing to go on with.
-    AtEnd(Ticket),
+    /// It is at the end of this track, in this generation, and has nothing to go on with.
+    AtEnd(Ticket, u64),
     /// It was asked for a track that it does not have any more.
     Lost(Ticket),
     /// It goes on here after a seek.
     Landed { ticket: Ticket, position: Duration, exact: bool },
     /// This track is so long.
     Measured(Ticket, Duration),
-    /// It had to give this track up.
-    Failed(Ticket, DecodeError),
+    /// It had to give this track up, in this generation.
+    Failed(Ticket, u64, DecodeError),
 }
 
 /// The rest of the program's end of the decode thread. Dropping it ends the thread, as soon as no stream holds
