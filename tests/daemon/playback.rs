@@ -98,6 +98,35 @@ async fn a_seek_while_paused_is_heard_at_resume_and_shown_at_once() {
 }
 
 #[tokio::test]
+async fn seeks_in_quick_succession_never_end_the_music() {
+    let (card, server) = (Card::new().clock(Clock::Real).plug(), Server::start());
+    // As long as the ring and the card hold, so that the decoder comes to the end again and again.
+    let source = Recording::music(79, 44_100, 16, 2.4);
+    let url = server.serve("/a.flac", source.encode(Codec::Flac));
+    let mut daemon = Daemon::new().card(&card).start().await;
+    daemon.play_uris(&[url]).await;
+    daemon.wait_state("playing").await;
+    for seek in 0..120 {
+        let target = i64::from(seek % 7) * 100_000;
+        daemon.set_position(target).await;
+        tokio::time::sleep(Duration::from_millis(seek as u64 % 23)).await;
+        assert_ne!(daemon.state().await, "stopped", "after {seek} seeks");
+    }
+    daemon.set_position(1_000_000).await;
+    daemon.wait_end(0).await;
+    let last =
+        card.events_of("drop").iter().rev().map(|event| event.number("consumed") as usize).find(|at| {
+            let all = card.sessions()[0].heard.frames();
+            all - at > 44_100
+        });
+    let heard = &card.sessions()[0].heard;
+    let rest = heard.cut(last.unwrap()..heard.frames()).trimmed();
+    let wanted = source.cut(source.frames() - rest.frames().min(source.frames())..source.frames());
+    assert!(rest.frames().abs_diff(source.frames() - 44_100) <= 1, "{} frames", rest.frames());
+    assert_exact_outside(&rest, &wanted, &[0..fade(44_100)]);
+}
+
+#[tokio::test]
 async fn next_and_previous_begin_their_tracks_at_the_first_frame() {
     let (card, server) = (Card::new().clock(Clock::Real).plug(), Server::start());
     let sources = [74, 75].map(|seed| Recording::music(seed, 44_100, 16, 1.5));
