@@ -351,6 +351,14 @@ impl Drop for Daemon {
                 self.record.all()
             );
         }
-        // The child is killed and waited for as it is dropped; its plugins end with it.
+        // Ended before its folder goes, or it would write into it meanwhile. Its plugins end with it.
+        if let Some(child) = &mut self.child {
+            let _ = child.start_kill();
+            while matches!(child.try_wait(), Ok(None)) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        // Verified copies of plugins are read-only.
+        let _ = std::process::Command::new("chmod").arg("-R").arg("u+w").arg(self.home.path()).status();
     }
 }
