@@ -184,6 +184,31 @@ fn an_empty_ring_stops_cleanly_and_goes_on_without_a_lost_frame() {
 }
 
 #[test]
+fn frames_that_come_while_the_last_ones_ring_out_are_heard() {
+    let sound = noise(24_000, 16, 9);
+    // Half a second of sound; the next comes a little before, at and after its end.
+    for delay in (460..=520).step_by(6) {
+        let card = Card::new("");
+        // Nothing else may wake the thread.
+        let patient = Settings { release_after: Duration::from_secs(600), ..settings(&card) };
+        let mut player = Player::start(patient);
+        let running = player.begin(source(48_000, 16), 1);
+        player.play(1, 1, &sound);
+        player.until(|e| matches!(e, Event::Sounding { .. }));
+        std::thread::sleep(Duration::from_millis(delay));
+        player.play(2, 1, &sound);
+        player.until(|e| matches!(e, Event::Heard(mark) if mark.entry.0 == 2));
+        player.end(1);
+        player.until(|e| matches!(e, Event::Finished { .. }));
+        drop(player);
+        let heard = frames_of(&card.capture(0), running.sample);
+        assert_eq!(heard[..sound.len()], sound);
+        let silence = heard[sound.len()..].iter().take_while(|sample| **sample == 0).count();
+        assert_eq!(heard[sound.len() + silence..][..sound.len()], sound, "after {delay} ms");
+    }
+}
+
+#[test]
 fn an_unplugged_card_plays_on_when_it_is_back() {
     let card = Card::new("");
     let sound = noise(48_000 * 2, 16, 11);

@@ -114,6 +114,11 @@ impl Feed {
         self.ring.as_ref().map_or(0, |r| (r.slots() / self.channels) as u64)
     }
 
+    /// Frames that the ring can hold.
+    pub fn capacity(&self) -> u64 {
+        self.ring.as_ref().map_or(0, |r| (r.buffer().capacity() / self.channels) as u64)
+    }
+
     /// Moves on everything that needs no card: drops what is cut, takes the notes that are due.
     /// Returns how many frames may be taken from the ring in one go.
     fn settle(&mut self) -> u64 {

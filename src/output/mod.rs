@@ -26,6 +26,7 @@ mod format;
 mod history;
 mod marks;
 mod playhead;
+mod refill;
 mod shared;
 mod thread;
 mod volume;

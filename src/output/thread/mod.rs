@@ -20,6 +20,7 @@ use super::feed::Feed;
 use super::format::{CardFormat, SourceFormat};
 use super::marks::{Event, Prepared, What};
 use super::playhead::{Observation, duration, now_ns};
+use super::refill::Refill;
 use super::shared::{Settings, Shared, calm, wake};
 use super::volume::Gain;
 use crate::track::EntryId;
@@ -81,6 +82,7 @@ pub(super) struct OutputThread {
     moved: Instant,
     stopped: Instant,
     dry_since: Option<Instant>,
+    refill: Refill,
     paused: bool,
     cut: u64,
 }
@@ -127,6 +129,7 @@ impl OutputThread {
             moved: Instant::now(),
             stopped: Instant::now(),
             dry_since: None,
+            refill: Refill::default(),
             paused: false,
             cut: 0,
         }
@@ -180,9 +183,13 @@ impl OutputThread {
             Flow::Stopped => {}
         }
         self.tell_notes();
-        // A format that waited for the last frame of the old one is due now.
-        if self.flow == Flow::Stopped && self.set_up_if_due() {
+        // A format, or frames, that came while the last ones were heard are due now: nobody will wake us for them.
+        if self.flow == Flow::Stopped {
+            self.set_up_if_due();
             self.fill_if_wanted();
+            if self.flow == Flow::Filling {
+                self.feed_card();
+            }
         }
         self.publish();
         self.sleep()
@@ -192,6 +199,7 @@ impl OutputThread {
         let cut = self.shared.cut.load(SeqCst);
         if cut > self.cut {
             self.cut = cut;
+            self.refill.forget();
             let sounded = self.is_sounding();
             if self.feed.cut(cut) && self.flow != Flow::Stopped {
                 self.stop_card();

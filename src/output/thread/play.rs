@@ -58,10 +58,16 @@ impl OutputThread {
 
     /// Makes the card ready if there is something to play.
     pub(super) fn fill_if_wanted(&mut self) {
-        if self.paused || !self.feed.has_frames() || !self.ensure_open() {
+        if self.paused || !self.feed.has_frames() || !self.has_refilled() || !self.ensure_open() {
             return;
         }
         self.prepare_card();
+    }
+
+    fn has_refilled(&mut self) -> bool {
+        let rate = self.ring.map_or(1, |ring| ring.card.rate);
+        let (held, capacity) = (self.feed.in_ring(), self.feed.capacity());
+        self.refill.is_enough(duration(held, rate), duration(capacity, rate), Instant::now())
     }
 
     /// Prepares the card for its first frame.
@@ -237,6 +243,10 @@ impl OutputThread {
         self.tell_notes();
         self.stop_card();
         if !meant {
+            // A device without a clock takes all at once and is empty most of the time.
+            if !self.device.as_ref().is_some_and(|device| device.instant) {
+                self.refill.emptied(Instant::now());
+            }
             self.event(Event::Empty { generation: self.feed.generation });
         }
     }
@@ -280,7 +290,12 @@ impl OutputThread {
         let moment = Duration::from_millis(1);
         let none = Sleep { timeout: None, card: false };
         match self.flow {
-            Flow::Stopped => Sleep { timeout: self.until_device_matters(), card: false },
+            Flow::Stopped => {
+                let refills = !self.paused && self.feed.has_frames();
+                let refill = self.refill.patience(Instant::now()).filter(|_| refills);
+                let timeout = self.until_device_matters().into_iter().chain(refill).min();
+                Sleep { timeout, card: false }
+            }
             Flow::Filling => none,
             Flow::Asleep => Sleep { timeout: Some(Duration::from_millis(100)), card: false },
             Flow::Draining { .. } => {
