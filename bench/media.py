@@ -1,0 +1,111 @@
+"""The recordings and the web server that hands them out."""
+
+import hashlib
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SECONDS = 300
+NEEDED = ("gcc", "ffmpeg", "flac", "lame", "oggenc", "opusenc")
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One encoded file. `rate` is the one at which it is decoded."""
+
+    label: str
+    file: str
+    rate: int
+    encode: tuple
+
+
+WAV = "music.wav"
+RECORDINGS = (
+    Recording("FLAC", "music.flac", 44100, ("flac", "-s", "-f", "-5", "-o", "{out}", "{wav}")),
+    Recording("MP3", "music.mp3", 44100, ("lame", "--quiet", "-V", "2", "{wav}", "{out}")),
+    Recording(
+        "AAC",
+        "music.m4a",
+        44100,
+        ("ffmpeg", "-v", "error", "-y", "-i", "{wav}", "-c:a", "aac", "-b:a", "192k", "-movflags", "+faststart", "{out}"),
+    ),
+    Recording("Vorbis", "music.ogg", 44100, ("oggenc", "-Q", "-q", "6", "-s", "1", "-o", "{out}", "{wav}")),
+    Recording("Opus", "music.opus", 48000, ("opusenc", "--quiet", "--serial", "1", "--bitrate", "128", "{wav}", "{out}")),
+)
+
+
+def named(label):
+    return next(recording for recording in RECORDINGS if recording.label == label)
+
+
+def missing_programs():
+    return [name for name in NEEDED if not shutil.which(name)]
+
+
+def compile_native(target, name, *libraries):
+    """Builds bench/native/NAME.c unless it is there already; returns the program's path."""
+    source, program = HERE / "native" / f"{name}.c", target / name
+    command = ["gcc", "-O2", "-ffp-contract=off", "-o", "{out}", source, *libraries]
+    make(program, fingerprint(source.read_text(), command), command)
+    return program
+
+
+def prepare(target, say):
+    """Composes and encodes what is not there yet. Returns the folder with the files."""
+    folder = target / "media"
+    folder.mkdir(parents=True, exist_ok=True)
+    wav = folder / WAV
+    compose = [compile_native(target, "compose", "-lm"), str(SECONDS), "{out}"]
+    music = fingerprint((HERE / "native" / "compose.c").read_text(), compose)
+    make(wav, music, compose, say)
+    for recording in RECORDINGS:
+        command = [word.replace("{wav}", str(wav)) for word in recording.encode]
+        make(folder / recording.file, fingerprint(music, command), command, say)
+    return folder
+
+
+def fingerprint(text, command):
+    """What a cached file was made from."""
+    return hashlib.sha256("\0".join([text, *map(str, command)]).encode()).hexdigest()
+
+
+def make(path, made_from, command, say=lambda text: None):
+    """Runs a program that writes `{out}`, unless `path` was made from the very same already.
+
+    Written under another name first, so that the cache holds whole files only."""
+    stamp = path.with_name(f".{path.name}.made-from")
+    if path.exists() and stamp.exists() and stamp.read_text() == made_from:
+        return
+    say(f"making {path.name}")
+    stamp.unlink(missing_ok=True)
+    part = path.with_name("part-" + path.name)
+    words = [str(part) if word == "{out}" else word for word in command]
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+    part.rename(path)
+    stamp.write_text(made_from)
+
+
+class Server:
+    """`server.py` in a process of its own, so that its work is charged to no player."""
+
+    def __init__(self, folder):
+        self.process = subprocess.Popen(
+            [sys.executable, HERE / "server.py", folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError("the web server of the bench did not start")
+        self.base = f"http://127.0.0.1:{int(line)}"
+        self.asked = 0
+
+    def url(self, recording):
+        """A URL that nobody has asked for before, so that no player can have it cached."""
+        self.asked += 1
+        return f"{self.base}/{self.asked}/{recording.file}"
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(timeout=10)

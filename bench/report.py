@@ -1,0 +1,106 @@
+"""Rows of numbers, their ratios and aims, as tables for people and as JSON for machines."""
+
+from dataclasses import dataclass, field
+
+WIDTHS = (26, 9, 9, 9, 9, 12, 12)
+COLUMNS = ("", "segued", "mpd", "mpv", "silence", "segued:mpd", "segued:mpv")
+
+
+@dataclass(frozen=True)
+class Aim:
+    """segued's value over a peer's shall be `at_most`."""
+
+    peer: str
+    at_most: float
+
+    def text(self):
+        share = {0.5: "half", 0.25: "a quarter", 1.0: "no more"}.get(self.at_most, str(self.at_most))
+        return f"{share} of {self.peer}'s" if self.at_most < 1 else f"{share} than {self.peer}'s"
+
+
+HALF_OF_MPD = Aim("mpd", 0.5)
+QUARTER_OF_MPD = Aim("mpd", 0.25)
+NO_MORE_THAN_MPV = Aim("mpv", 1.0)
+
+
+@dataclass
+class Row:
+    """One quantity for all players. A value that could not be had is missing, and `notes` says why."""
+
+    label: str
+    unit: str
+    values: dict
+    aim: Aim | None = None
+    notes: list = field(default_factory=list)
+
+    def ratio(self, peer):
+        ours, theirs = self.values.get("segued"), self.values.get(peer)
+        return ours / theirs if ours is not None and theirs else None
+
+    def met(self):
+        """True or False, or None where there is no aim or it could not be judged."""
+        ratio = self.ratio(self.aim.peer) if self.aim else None
+        return None if ratio is None else ratio <= self.aim.at_most
+
+    def verdict(self):
+        if not self.aim:
+            return ""
+        return {None: "not judged", True: "met", False: "missed"}[self.met()] + f" (aim: {self.aim.text()})"
+
+    def as_json(self):
+        return {
+            "label": self.label,
+            "unit": self.unit,
+            "values": self.values,
+            "ratios": {peer: self.ratio(peer) for peer in ("mpd", "mpv")},
+            "aim": {"peer": self.aim.peer, "at_most": self.aim.at_most, "met": self.met()} if self.aim else None,
+            "notes": self.notes,
+        }
+
+
+@dataclass
+class Table:
+    title: str
+    rows: list
+    notes: list = field(default_factory=list)
+
+    def as_json(self):
+        return {"title": self.title, "rows": [row.as_json() for row in self.rows], "notes": self.notes}
+
+
+def show(table):
+    print(f"\n{table.title}")
+    print(line(COLUMNS))
+    for row in table.rows:
+        numbers = [number(row.values.get(name)) for name in COLUMNS[1:5]]
+        ratios = [number(row.ratio(peer)) for peer in ("mpd", "mpv")]
+        print(f"{line([f'{row.label}, {row.unit}', *numbers, *ratios])}  {row.verdict()}".rstrip())
+        for note in row.notes:
+            print(f"    {note}")
+    for note in table.notes:
+        print(f"  {note}")
+
+
+def line(cells):
+    first, *rest = cells
+    return first.ljust(WIDTHS[0]) + "".join(cell.rjust(width) for cell, width in zip(rest, WIDTHS[1:]))
+
+
+def number(value):
+    """Three significant digits, which is more than these measurements repeat to."""
+    if value is None:
+        return "-"
+    if value == 0:
+        return "0"
+    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2 if abs(value) >= 1 else 3
+    return f"{value:.{digits}f}"
+
+
+def summary(tables):
+    judged = [(table, row) for table in tables for row in table.rows if row.met() is not None]
+    met = sum(row.met() for _, row in judged)
+    print(f"\n{met} of {len(judged)} aims met")
+    for table, row in judged:
+        if not row.met():
+            ratio, aim = number(row.ratio(row.aim.peer)), row.aim
+            print(f"  missed: {row.label} ({table.title}): {ratio} of {aim.peer}'s, aim {aim.at_most}")
