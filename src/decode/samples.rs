@@ -15,7 +15,7 @@ pub(super) fn append(buf: &GenericAudioBufferRef<'_>, from: usize, to: usize, ga
         B::S16(b) => interleave(b, from, to, out, |s| i32::from(s) << 16),
         B::S24(b) => interleave(b, from, to, out, |s| s.inner() << 8),
         B::S32(b) => interleave(b, from, to, out, |s| s),
-        B::F32(b) => interleave(b, from, to, out, |s| from_float(f64::from(s * gain))),
+        B::F32(b) => interleave(b, from, to, out, |s| (s * gain * 2_147_483_648.0) as i32),
         B::F64(b) => interleave(b, from, to, out, |s| from_float(s * f64::from(gain))),
     }
 }

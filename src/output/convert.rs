@@ -32,17 +32,25 @@ pub(super) fn convert(
     dither: Option<&mut Noise>,
     out: &mut [u8],
 ) -> usize {
-    let width = format.bytes();
     let shift = 32 - u32::from(format.bits());
     let mut noise = if shift > 0 { dither } else { None };
-    for (sample, bytes) in samples.iter().zip(out.chunks_exact_mut(width)) {
-        let value = match &mut noise {
-            Some(noise) => dropped(*sample, shift, noise),
-            None => *sample >> shift,
-        };
-        bytes.copy_from_slice(&value.to_le_bytes()[..width]);
+    let value = |sample| match &mut noise {
+        Some(noise) => dropped(sample, shift, noise),
+        None => sample >> shift,
+    };
+    match format.bytes() {
+        4 => put::<4>(samples, out, value),
+        3 => put::<3>(samples, out, value),
+        _ => put::<2>(samples, out, value),
     }
-    samples.len() * width
+}
+
+/// The width is a constant here: a copy of unknown length is a call for each sample.
+fn put<const WIDTH: usize>(samples: &[i32], out: &mut [u8], mut value: impl FnMut(i32) -> i32) -> usize {
+    for (sample, bytes) in samples.iter().zip(out.chunks_exact_mut(WIDTH)) {
+        bytes.copy_from_slice(&value(*sample).to_le_bytes()[..WIDTH]);
+    }
+    samples.len() * WIDTH
 }
 
 /// Rounds to the card's step with triangular dither, without wrapping at full scale.

@@ -42,10 +42,17 @@ impl History {
         if self.capacity == 0 {
             return;
         }
-        for frame in samples.chunks_exact(self.channels) {
-            let slot = (self.end % self.capacity) as usize * self.channels;
-            self.samples[slot..slot + self.channels].copy_from_slice(frame);
-            self.end += 1;
+        let frames = samples.len() / self.channels;
+        // What would be overwritten in this very call need not be written.
+        let lost = frames.saturating_sub(self.capacity as usize);
+        self.end += lost as u64;
+        let mut rest = &samples[lost * self.channels..frames * self.channels];
+        while !rest.is_empty() {
+            let slot = self.slot(self.end);
+            let (run, wrapped) = rest.split_at(rest.len().min(self.samples.len() - slot));
+            self.samples[slot..slot + run.len()].copy_from_slice(run);
+            self.end += (run.len() / self.channels) as u64;
+            rest = wrapped;
         }
         self.start = self.start.max(self.end.saturating_sub(self.capacity));
     }
@@ -56,11 +63,19 @@ impl History {
             return 0;
         }
         let frames = ((self.end - from) as usize).min(out.len() / self.channels);
-        for (i, frame) in out.chunks_exact_mut(self.channels).take(frames).enumerate() {
-            let slot = ((from + i as u64) % self.capacity) as usize * self.channels;
-            frame.copy_from_slice(&self.samples[slot..slot + self.channels]);
+        let mut done = 0;
+        while done < frames * self.channels {
+            let slot = self.slot(from + (done / self.channels) as u64);
+            let run = (frames * self.channels - done).min(self.samples.len() - slot);
+            out[done..done + run].copy_from_slice(&self.samples[slot..slot + run]);
+            done += run;
         }
         frames
+    }
+
+    /// Where the frame of this play count lies.
+    fn slot(&self, at: u64) -> usize {
+        (at % self.capacity) as usize * self.channels
     }
 }
 
