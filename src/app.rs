@@ -14,7 +14,7 @@ use crate::output::{self, Output};
 use crate::playback::{self, Parts, Playback};
 use crate::plugin::{self, Host};
 use crate::stream::{self, Streams};
-use crate::system::Places;
+use crate::system::{self, Places};
 
 /// A slow reader of notices misses the oldest beyond so many, and is told.
 const NOTICES: usize = 256;
@@ -53,6 +53,7 @@ impl App {
         let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
         let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
 
+        let _claim = system::claim(&places.state)?;
         let kept = playback::restore(places.state.clone(), &config.player);
         let plugins = Host::start(plugin_settings(&config, &places)).await.context("plugins")?;
         let streams = Streams::new(stream_settings(&config)).context("streams")?;

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
 
+use crate::control::dbus::Bus;
 use crate::player::Intent;
 use crate::system::Places;
 
@@ -298,7 +299,7 @@ impl Config {
     fn complaint(&self) -> Option<Complaint> {
         let complain = |table, key, message: String| Some(Complaint { table, key, message });
         let bus = self.dbus.bus.as_str();
-        if !["auto", "system", "session"].contains(&bus) && !bus.contains(':') {
+        if bus != "auto" && bus.parse::<Bus>().is_err() {
             return complain(
                 "dbus",
                 "bus",
@@ -329,7 +330,7 @@ impl Config {
         let level = &self.log.level;
         let is_one_word = level.chars().all(char::is_alphanumeric);
         let is_level = ["off", "error", "warn", "info", "debug", "trace"].contains(&level.as_str());
-        if is_one_word && !is_level || EnvFilter::try_new(level).is_err() {
+        if is_one_word && !is_level || level.parse::<Targets>().is_err() {
             return complain("log", "level", format!("“{level}” is no level such as \"info\""));
         }
         None

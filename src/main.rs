@@ -7,7 +7,8 @@ use clap::Parser;
 use segue::app::App;
 use segue::config::Config;
 use segue::system::Places;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::prelude::*;
 
 /// `EX_CONFIG` is 78, but 64 (`EX_USAGE`) is what people and scripts are promised for a bad configuration.
 const BAD_CONFIGURATION: u8 = 64;
@@ -36,16 +37,15 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     // journald adds the time by itself.
-    let under_systemd = std::env::var_os("JOURNAL_STREAM").is_some();
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(&config.log.level))
-        .with_writer(std::io::stderr)
-        .with_target(false);
-    if under_systemd {
-        log.without_time().with_ansi(false).init();
+    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
+    let layer = if std::env::var_os("JOURNAL_STREAM").is_some() {
+        layer.without_time().with_ansi(false).boxed()
     } else {
-        log.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).init();
-    }
+        layer.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).boxed()
+    };
+    // Checked with the configuration.
+    let filter = config.log.level.parse::<Targets>().unwrap_or_default();
+    tracing_subscriber::registry().with(layer.with_filter(filter)).init();
     match App::new(config, places).run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use card::{Card, frames_of};
 use player::{Player, noise, settings};
-use segue::output::{BeginState, Event, GoneReason, SampleFormat, SourceFormat};
+use segue::output::{BeginState, Event, GoneReason, SampleFormat, Settings, SourceFormat};
 
 fn source(rate: u32, bits: u16) -> SourceFormat {
     SourceFormat { rate, channels: 2, bits, lossy: false }

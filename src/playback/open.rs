@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use super::actor::Inbox;
 use crate::decode::{DecodeError, Decoder, Hints, Input};
 use crate::player::{Failure, OpenedTrack, Ticket};
-use crate::plugin::Host;
+use crate::plugin::{ErrorCode, Host};
 use crate::stream::{Reader, StreamError, StreamHandle, Streams};
 use crate::track::{
     EntryId, Resolve, ResolveError, ResolveErrorKind, ResolvedStream, Resolving, TrackRef, TrackUri,
@@ -122,6 +122,8 @@ impl Opener {
             tries += 1;
             let error = match self.plugins.resolve(track).await {
                 Ok(resolved) => return Ok(resolved),
+                // It has been waited for long enough.
+                Err(error) if error.code == ErrorCode::PluginTimeout => return Err(error.into()),
                 Err(error) => ResolveError::from(error),
             };
             let pause = match error.kind {

@@ -1,9 +1,11 @@
 //! Keeps the queue and the state over restarts, and writes nothing while nothing changes.
 
-use std::path::PathBuf;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -23,9 +25,16 @@ const GATHER: Duration = Duration::from_millis(200);
 
 const VERSION: u32 = 1;
 
+/// What both files say first.
+#[derive(Serialize, Deserialize)]
+struct Versioned<T> {
+    version: u32,
+    #[serde(flatten)]
+    file: T,
+}
+
 #[derive(Serialize, Deserialize, Default)]
 struct QueueFile {
-    version: u32,
     last_id: u64,
     entries: Vec<EntryFile>,
 }
@@ -45,7 +54,6 @@ fn is_unknown(info: &TrackInfo) -> bool {
 #[derive(Serialize, Deserialize, Default)]
 #[serde(default)]
 struct StateFile {
-    version: u32,
     boot_id: String,
     /// As in the queue's file, which may be older.
     last_id: u64,
@@ -69,8 +77,8 @@ pub struct Kept {
 /// Must be called within a tokio runtime: later writes are made by a task of it.
 pub fn restore(folder: PathBuf, settings: &Player) -> Kept {
     let boot_id = system::boot_id();
-    let queue = system::load_json::<QueueFile>(&folder.join("queue.json"));
-    let state = system::load_json::<StateFile>(&folder.join("state.json")).unwrap_or_default();
+    let queue = load::<QueueFile>(&folder.join("queue.json"));
+    let state = load::<StateFile>(&folder.join("state.json")).unwrap_or_default();
     let same_boot = !boot_id.is_empty() && state.boot_id == boot_id;
     let restored = Restored {
         queue: read_queue(queue.unwrap_or_default(), state.last_id),
@@ -84,16 +92,37 @@ pub fn restore(folder: PathBuf, settings: &Player) -> Kept {
     Kept { restored, keeper: Keeper::new(folder, boot_id, settings.save_position_s) }
 }
 
+/// Reads one of the two files; one that another version wrote is set aside like a damaged one.
+fn load<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    let versioned = system::load_json::<Versioned<T>>(path)?;
+    if versioned.version == VERSION {
+        return Some(versioned.file);
+    }
+    let version = versioned.version;
+    tracing::warn!(file = %path.display(), version, "another version of segued wrote this file");
+    system::set_aside(path);
+    None
+}
+
 fn read_queue(file: QueueFile, last_id: u64) -> Queue {
+    let mut last_id = file.entries.iter().map(|entry| entry.id).fold(file.last_id.max(last_id), u64::max);
+    let mut seen = HashSet::new();
     let read = |entry: EntryFile| match entry.uri.parse() {
-        Ok(uri) => Some(QueueEntry { id: EntryId(entry.id), uri, info: entry.info }),
+        Ok(uri) => {
+            let mut id = entry.id;
+            if id == 0 || !seen.insert(id) {
+                last_id += 1;
+                id = last_id;
+            }
+            Some(QueueEntry { id: EntryId(id), uri, info: entry.info })
+        }
         Err(error) => {
             tracing::warn!(%error, "an entry of the saved queue is left out");
             None
         }
     };
     let entries = file.entries.into_iter().take(MAX_ENTRIES).filter_map(read).collect();
-    Queue::restore(entries, file.last_id.max(last_id))
+    Queue::restore(entries, last_id)
 }
 
 /// One of the two files, and when it may be written again.
@@ -206,7 +235,6 @@ impl Keeper {
     fn state_file(&self, machine: &Machine, position: Duration) -> StateFile {
         let (volume, mute, repeat) = machine.modes();
         StateFile {
-            version: VERSION,
             boot_id: self.boot_id.clone(),
             last_id: machine.queue().last_id(),
             current: machine.current(),
@@ -220,7 +248,8 @@ impl Keeper {
 
     fn write(&self, name: &str, content: &impl Serialize) {
         let path = self.folder.join(name);
-        match (serde_json::to_vec(content), &self.writes) {
+        let content = Versioned { version: VERSION, file: content };
+        match (serde_json::to_vec(&content), &self.writes) {
             (Ok(content), Some(writes)) => {
                 let _ = writes.send(Write { path, content });
             }
@@ -237,7 +266,7 @@ fn queue_file(machine: &Machine) -> QueueFile {
         uri: entry.uri.to_string(),
         info: entry.info.clone(),
     });
-    QueueFile { version: VERSION, last_id: queue.last_id(), entries: entries.collect() }
+    QueueFile { last_id: queue.last_id(), entries: entries.collect() }
 }
 
 async fn write_in_order(mut jobs: mpsc::UnboundedReceiver<Write>) {

@@ -323,6 +323,8 @@ impl Machine {
         self.reason = reason;
         self.anchor = Duration::ZERO;
         self.failures = 0;
+        // Nobody waits for the card any more.
+        self.last_error.take_if(|error| error.code == "device");
         self.forget_failed_nexts();
         effects.push(Effect::SaveState);
     }

@@ -15,6 +15,7 @@ impl Machine {
             reason: match status {
                 _ if waiting_for_device => Reason::Device,
                 Status::Playing => Reason::None,
+                Status::Buffering if self.reason == Reason::None => self.why_silent(),
                 _ => self.reason,
             },
             current: self.visible_entry(),
@@ -38,6 +39,15 @@ impl Machine {
             Intent::Playing if self.device_gone_since.is_some() => Status::Paused,
             Intent::Playing if self.sounding => Status::Playing,
             Intent::Playing => Status::Buffering,
+        }
+    }
+
+    /// Before anybody has said why: the stream waits some seconds before it does.
+    fn why_silent(&self) -> Reason {
+        match self.slot {
+            Slot::Opening { .. } => Reason::Opening,
+            Slot::Feeding { .. } if self.stalled => Reason::Server,
+            _ => Reason::None,
         }
     }
 

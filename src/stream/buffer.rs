@@ -106,6 +106,11 @@ impl Store {
             || self.victim(reader, at / PAGE).is_some()
     }
 
+    /// Pages that are in use.
+    pub fn pages_held(&self) -> usize {
+        self.pages.len()
+    }
+
     /// Pages that a request at `at` could fill now.
     pub fn room(&self, reader: u64) -> usize {
         let protected = self.protected(reader);

@@ -242,6 +242,12 @@ impl Fetch {
         self.outage = false;
         self.source.learn_date(answer.date, Instant::now());
         self.shared.set_deadline(self.source.deadline.map(|deadline| deadline.at));
+        // Nobody says of a plain URL that it is endless but the server itself.
+        let endless = answer.radio && answer.head.length.is_none() && answer.head.status == 200;
+        if endless && !self.source.resolved.live {
+            self.source.resolved.live = true;
+            self.source.ranges = false;
+        }
         let live = self.source.resolved.live;
         let (from, end, entity, ranges) = match verdict {
             Verdict::Serve { from, end, entity, ranges } => (from, end, entity, ranges),

@@ -46,6 +46,8 @@ pub(super) struct Answer {
     pub date: Option<SystemTime>,
     /// Who answered, after redirects.
     pub host: String,
+    /// It is a radio station: it speaks of itself in `icy-…` headers.
+    pub radio: bool,
 }
 
 /// All that is needed for a request.
@@ -259,7 +261,8 @@ fn answer(response: Response, host: String) -> Answer {
     };
     let content_type = text(header::CONTENT_TYPE);
     let date = text(header::DATE).and_then(|value| httpdate::parse_http_date(&value).ok());
-    Answer { head, content_type, date, host, response }
+    let radio = response.headers().keys().any(|name| name.as_str().starts_with("icy-"));
+    Answer { head, content_type, date, host, radio, response }
 }
 
 fn forbidden(url: &Url, why: &str) -> NoAnswer {

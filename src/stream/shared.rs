@@ -13,6 +13,8 @@ use super::{Status, StreamError, StreamEvent, Wait, WaitReason};
 
 /// A reader that is ahead of the connection by no more than this is served by reading on.
 const NEAR: u64 = 256 * 1024;
+/// Pages that have to be free before more is fetched, once the store was full; with a small store, a quarter of it.
+const ROOMY: usize = 16;
 /// Events kept for a slow receiver.
 const EVENTS: usize = 64;
 
@@ -215,7 +217,9 @@ impl Shared {
         state.reader = to;
         if crossed {
             state.store.trim(to);
-            if state.idle {
+            // Not for each page: waking the main thread costs more than fetching much at once.
+            let enough = ROOMY.min(state.store.pages_held() / 4).max(1);
+            if state.idle && state.store.room(to) >= enough {
                 self.wake.notify_one();
             }
         }

@@ -32,12 +32,39 @@ pub fn load_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
     match serde_json::from_slice(&bytes) {
         Ok(value) => Some(value),
         Err(error) => {
-            let aside = path.with_extension("damaged.json");
-            let kept = fs::rename(path, &aside).is_ok();
-            tracing::warn!(file = %path.display(), %error, kept_as = %aside.display(), kept,
-                "this file is damaged; it is set aside, and the daemon goes on without it");
+            tracing::warn!(file = %path.display(), %error, "this file is damaged");
+            set_aside(path);
             None
         }
+    }
+}
+
+/// Keeps a file that cannot be used under another name; the daemon goes on without it.
+pub fn set_aside(path: &Path) {
+    let aside = path.with_extension("damaged.json");
+    match fs::rename(path, &aside) {
+        Ok(()) => {
+            tracing::warn!(kept_as = %aside.display(), "it is set aside, and the daemon goes on without it")
+        }
+        Err(error) => tracing::warn!(file = %path.display(), %error, "it cannot be set aside"),
+    }
+}
+
+/// Makes this the only daemon that keeps its state in this folder, for as long as the file is open. Another one
+/// would overwrite it. A folder that cannot be written to is no reason not to play.
+pub fn claim(folder: &Path) -> io::Result<Option<File>> {
+    let opened = fs::create_dir_all(folder).and_then(|()| File::create(folder.join("lock")));
+    let Ok(file) = opened else { return Ok(None) };
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(fs::TryLockError::WouldBlock) => Err(io::Error::new(
+            io::ErrorKind::ResourceBusy,
+            format!(
+                "another segued keeps its state in {}: end that one, or set STATE_DIRECTORY",
+                folder.display()
+            ),
+        )),
+        Err(fs::TryLockError::Error(_)) => Ok(None),
     }
 }
 

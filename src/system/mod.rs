@@ -4,5 +4,5 @@ mod files;
 mod places;
 pub mod realtime;
 
-pub use files::{boot_id, load_json, replace};
+pub use files::{boot_id, claim, load_json, replace, set_aside};
 pub use places::Places;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use zbus::connection::Builder;
+use zbus::fdo::RequestNameFlags;
 use zbus::{Connection, Error};
 
 use super::caller::Callers;
@@ -105,7 +106,9 @@ async fn connect(bus: &Bus, services: &Services) -> Result<(Connection, Told), E
         .serve_at(SEGUE_PATH, Plugins1 { plugins: services.plugins.clone(), callers })
         .build()
         .await?;
-    connection.request_name(MPRIS_NAME).await?;
-    connection.request_name(SEGUE_NAME).await?;
+    // Neither take the names from another segued nor let one take ours: it would play on, out of control.
+    for name in [MPRIS_NAME, SEGUE_NAME] {
+        connection.request_name_with_flags(name, RequestNameFlags::DO_NOT_QUEUE).await?;
+    }
     Ok((connection, told))
 }

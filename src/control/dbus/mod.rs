@@ -16,7 +16,6 @@ mod queue;
 mod signals;
 mod values;
 
-use std::convert::Infallible;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -59,16 +58,28 @@ pub enum Bus {
     Address(String),
 }
 
-impl FromStr for Bus {
-    type Err = Infallible;
+/// A text that names no bus.
+#[derive(Debug, thiserror::Error)]
+#[error("“{0}” names no bus: write “system”, “session”, or an address such as “unix:path=/run/my-bus”")]
+pub struct BusError(String);
 
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(match text {
-            "system" => Bus::System,
-            "session" => Bus::Session,
-            address => Bus::Address(address.to_owned()),
-        })
+impl FromStr for Bus {
+    type Err = BusError;
+
+    fn from_str(text: &str) -> Result<Self, BusError> {
+        match text {
+            "system" => Ok(Bus::System),
+            "session" => Ok(Bus::Session),
+            address if is_address(address) => Ok(Bus::Address(address.to_owned())),
+            other => Err(BusError(other.to_owned())),
+        }
     }
+}
+
+/// Of several addresses, by `;`, one has to be good.
+fn is_address(text: &str) -> bool {
+    let good = |one: &str| one.parse::<zbus::Address>().is_ok() && !one.trim_end().ends_with('=');
+    text.split(';').any(good)
 }
 
 impl std::fmt::Display for Bus {

@@ -47,11 +47,19 @@ impl Fetch {
         let in_time = !self.must_resolve && !self.source.expired(Instant::now());
         let mut fresh = Source::new(fresh, self.source.clock, &self.shared.track);
         fresh.fresh = true;
+        if self.source.resolved.live {
+            fresh.resolved.live = true;
+            fresh.ranges = false;
+        }
         fresh.same_as_before = fresh.is_same(&self.source);
         self.source = fresh;
         self.must_resolve = false;
         self.resolve_not_before = Some(Instant::now() + SHORTEST_LIFE);
         self.shared.set_deadline(self.source.deadline.map(|deadline| deadline.at));
+        if self.source.same_as_before {
+            // A plain URL can only be itself.
+            return;
+        }
         self.shared.renewed(in_time);
         info!(track = self.shared.track, in_time, "the track has a fresh address");
     }
