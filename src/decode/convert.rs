@@ -2,7 +2,7 @@
 
 use super::resample::Resampler;
 use super::samples::from_float;
-use super::source::SourceFormat;
+use crate::track::SourceFormat;
 
 /// Rates above this are no sound.
 const MAX_RATE: u32 = 768_000;

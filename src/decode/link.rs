@@ -13,8 +13,8 @@ use symphonia::core::units::{Duration, TimeBase, Timestamp};
 use super::error::DecodeError;
 use super::quirks::{mp4, ogg, opus};
 use super::registry::{self, Container};
-use super::source::SourceFormat;
 use super::tags::Tags;
+use crate::track::SourceFormat;
 
 /// AAC encoders put one frame of priming in front unless the container says otherwise.
 const AAC_PRIMING: i64 = 1024;

@@ -21,4 +21,4 @@ mod tests;
 pub use convert::{ConvertError, Converter};
 pub use error::DecodeError;
 pub use input::{FileInput, Hints, Input};
-pub use source::{Decoder, Landed, SourceFormat};
+pub use source::{Decoder, Landed};

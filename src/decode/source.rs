@@ -15,7 +15,7 @@ use super::quirks::{mkv, mp4};
 use super::registry::{self, Container, Reader};
 use super::samples;
 use super::tags::{self, Tags};
-use crate::track::TrackInfo;
+use crate::track::{SourceFormat, TrackInfo};
 
 mod jump;
 
@@ -23,19 +23,6 @@ mod jump;
 const LOST_LIMIT: u32 = 100;
 /// An input that cannot seek is searched for its MP4 index so far, in bytes; it must be read again after.
 const FORWARD_SCAN: u64 = 128 * 1024;
-
-/// What comes out of a [`Decoder`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SourceFormat {
-    /// Frames in a second.
-    pub rate: u32,
-    /// Samples in a frame, in the order of WAVE: left, right, centre, LFE, rear, side.
-    pub channels: u16,
-    /// Significant bits of a sample, counted from the top; 32 for lossy codecs and floats.
-    pub bits: u16,
-    /// Whether the codec is lossy.
-    pub lossy: bool,
-}
 
 /// Where a seek ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,17 +1,6 @@
 //! Formats of sources and cards, and what stands between them.
 
-/// Sample format of a source as decoded. Integers are left-justified in i32.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SourceFormat {
-    /// Frames per second.
-    pub rate: u32,
-    /// Channels of the source.
-    pub channels: u16,
-    /// Significant bits; 32 for what was decoded to floats.
-    pub bits: u16,
-    /// True where the decoder's floats were rounded into i32.
-    pub lossy: bool,
-}
+pub use crate::track::SourceFormat;
 
 /// How one sample lies in the card's buffer. All little-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

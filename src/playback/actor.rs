@@ -20,7 +20,7 @@ use crate::stream::{StreamEvent, StreamHandle, Streams};
 use crate::track::{EntryId, TrackInfo};
 
 /// So often the player is told that time passes, while something plays.
-const TICK: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_secs(5);
 /// Sound is faded out over this time when the daemon ends.
 const LAST_FADE: Duration = Duration::from_millis(100);
 

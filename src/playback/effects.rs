@@ -146,7 +146,7 @@ impl Playback {
             }
             StreamEvent::Waiting(reason, text) => {
                 // What is here already bridges most of these.
-                self.say(Some(entry), "interrupted", text);
+                self.say(Some(entry), "trouble", text);
                 let reason = match reason {
                     WaitReason::Network => Reason::Network,
                     WaitReason::Server => Reason::Server,

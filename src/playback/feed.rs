@@ -17,10 +17,11 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::actor::Inbox;
 use super::feeder::{Message, Told};
 use super::open::OpenTrack;
-use crate::decode::{Converter, DecodeError, SourceFormat};
-use crate::output::{self, BeginState, CardFormat, Mark, PcmWriter};
+use crate::decode::{Converter, DecodeError};
+use crate::output::{BeginState, CardFormat, Mark, PcmWriter};
 use crate::player::Ticket;
 use crate::stream::StreamError;
+use crate::track::SourceFormat;
 
 /// While the ring is full the thread looks again after this time even if nobody wakes it.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -283,7 +284,7 @@ impl Feed {
     fn convert(&mut self) -> Step {
         let Some(work) = &mut self.current else { return Step::WaitForMessage };
         let from = work.track.decoder.format();
-        let BeginState::Ready(to) = self.writer.begin(for_output(from), self.generation) else {
+        let BeginState::Ready(to) = self.writer.begin(from, self.generation) else {
             return Step::WaitForRoom;
         };
         let fits = |conversion: &Conversion| conversion.from == from && conversion.to == to;
@@ -314,7 +315,7 @@ impl Feed {
     fn write(&mut self) -> Step {
         let Some(work) = &mut self.current else { return Step::WaitForMessage };
         let format = work.converter.as_ref().map_or(work.track.decoder.format(), |made| made.from);
-        let BeginState::Ready(card) = self.writer.begin(for_output(format), self.generation) else {
+        let BeginState::Ready(card) = self.writer.begin(format, self.generation) else {
             return Step::WaitForRoom;
         };
         if let Some(frame) = work.unmarked {
@@ -393,14 +394,4 @@ impl Feed {
 fn was_wanted(error: &DecodeError) -> bool {
     let DecodeError::Input(error) = error else { return false };
     matches!(StreamError::of(error), Some(StreamError::Interrupted { .. } | StreamError::Aborted { .. }))
-}
-
-/// The same format in the output's words.
-fn for_output(format: SourceFormat) -> output::SourceFormat {
-    output::SourceFormat {
-        rate: format.rate,
-        channels: format.channels,
-        bits: format.bits,
-        lossy: format.lossy,
-    }
 }

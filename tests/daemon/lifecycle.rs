@@ -45,6 +45,41 @@ async fn sigterm_ends_daemon_and_plugins_within_a_second_and_the_next_start_play
 }
 
 #[tokio::test]
+async fn another_daemon_takes_neither_the_names_nor_the_state_of_the_first() {
+    let home = home();
+    let mut daemon = Daemon::new().card(&home.card).plugin(&home.plugin).start().await;
+    daemon.play_uris(&home.uris[..1]).await;
+    daemon.wait_state("playing").await;
+    let mut same_state = daemon.start_another("state");
+    assert!(!same_state.wait().await.unwrap().success());
+    assert_eq!(daemon.logged("another segued keeps its state in"), 1, "{}", daemon.log());
+    let mut same_bus = daemon.start_another("other-state");
+    until("it to say that the names are taken", || daemon.logged("another program has the name") > 0).await;
+    assert_eq!(daemon.state().await, "playing");
+    same_bus.kill().await.unwrap();
+    assert_eq!(daemon.state().await, "playing");
+    assert!(!daemon.record.all().contains(&Said::OnTheBus(false)), "the names changed hands");
+}
+
+#[tokio::test]
+async fn a_queue_that_another_version_wrote_is_set_aside_and_kept() {
+    let mut daemon = Daemon::new().start().await;
+    daemon.add(&["http://127.0.0.1:9/a.flac"]).await;
+    daemon.term().await;
+    let file = daemon.home().join("state/queue.json");
+    let written = std::fs::read_to_string(&file).unwrap();
+    let later = written.replacen("\"version\":1", "\"version\":99", 1);
+    assert_ne!(later, written);
+    std::fs::write(&file, &later).unwrap();
+    daemon.start_again().await;
+    assert!(daemon.listed().await.is_empty());
+    assert_eq!(std::fs::read_to_string(file.with_extension("damaged.json")).unwrap(), later);
+    // Numbers stay unused all the same.
+    let entries = daemon.add(&["http://127.0.0.1:9/b.flac"]).await;
+    assert_eq!(entries, [2]);
+}
+
+#[tokio::test]
 async fn what_was_paused_is_paused_after_the_next_start_and_goes_on_from_there() {
     let home = home();
     let mut daemon = Daemon::new().card(&home.card).plugin(&home.plugin).start().await;

@@ -114,7 +114,7 @@ impl Setup {
         let connection = bus.connect().await;
         let record = Record::begin(&connection).await;
         let client = Client::new(connection).await;
-        let child = spawn(home.path(), &alsa_config);
+        let child = spawn(home.path(), &home.path().join("state"), &alsa_config);
         let process = found(&child);
         let mut daemon = Daemon { home, bus, alsa_config, child: Some(child), process, client, record };
         daemon.until_on_the_bus(0).await;
@@ -134,13 +134,13 @@ fn copy_package(id: &str, folder: &Path) {
     assert!(copied.success() && closed.success());
 }
 
-fn spawn(home: &Path, alsa_config: &Path) -> Child {
+fn spawn(home: &Path, state: &Path, alsa_config: &Path) -> Child {
     let log = File::options().create(true).append(true).open(home.join("segued.log")).unwrap();
     Command::new(env!("CARGO_BIN_EXE_segued"))
         .env_clear()
         .env("PATH", "/usr/local/bin:/usr/bin:/bin")
         .env("HOME", home)
-        .env("STATE_DIRECTORY", home.join("state"))
+        .env("STATE_DIRECTORY", state)
         .env("CACHE_DIRECTORY", home.join("cache"))
         .env("CONFIGURATION_DIRECTORY", home.join("config"))
         .env("ALSA_CONFIG_PATH", alsa_config)
@@ -321,10 +321,15 @@ impl Daemon {
     pub async fn start_again(&mut self) {
         assert!(self.child.is_none(), "it still runs");
         let from = self.record.len();
-        let child = spawn(self.home.path(), &self.alsa_config);
+        let child = spawn(self.home.path(), &self.home.path().join("state"), &self.alsa_config);
         self.process = found(&child);
         self.child = Some(child);
         self.until_on_the_bus(from).await;
+    }
+
+    /// Starts another one beside it: the same bus, card and log, and its state below this folder of the home.
+    pub fn start_another(&self, state: &str) -> Child {
+        spawn(self.home.path(), &self.home.path().join(state), &self.alsa_config)
     }
 
     /// The client, pointed at this daemon: exit status, standard output, standard error.

@@ -97,8 +97,12 @@ impl Status {
         } else {
             format!("not bit-perfect: {}", clean(&text(&self.output, "reason")))
         };
-        let codec = clean(&text(&self.output, "codec"));
-        format!("{device}, {codec} at {rate} Hz, {format}, {channels} channels, {exact}")
+        let codec = match clean(&text(&self.output, "codec")) {
+            // The card is still open, and nothing plays.
+            codec if codec.is_empty() => String::new(),
+            codec => format!(", {codec}"),
+        };
+        format!("{device}{codec} at {rate} Hz, {format}, {channels} channels, {exact}")
     }
 
     fn buffer_line(&self) -> String {

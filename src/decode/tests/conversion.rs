@@ -1,7 +1,8 @@
 //! Rates and channels.
 
 use super::fixture::*;
-use crate::decode::{Converter, SourceFormat};
+use crate::decode::Converter;
+use crate::track::SourceFormat;
 
 fn format(rate: u32, channels: u16) -> SourceFormat {
     SourceFormat { rate, channels, bits: 16, lossy: false }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::fixture::*;
-use crate::decode::SourceFormat;
+use crate::track::SourceFormat;
 
 fn check_lossless(pcm: &Pcm, path: &Path, codec: &str) {
     let mut decoder = open(path);

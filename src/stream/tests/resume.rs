@@ -245,6 +245,34 @@ async fn a_dead_host_is_given_up_while_another_answers() {
 }
 
 #[tokio::test]
+async fn a_radio_by_a_plain_url_goes_on_at_the_live_edge_after_a_reset() {
+    let data = data(400_000);
+    let source = Arc::clone(&data);
+    // What was sent before is over: a station does not send it again.
+    let server = Server::start(move |number, request, reply| {
+        assert!(number == 0 || request.from.is_none(), "a station is not asked for ranges");
+        reply.head(200, &[("icy-name", "Radio Test"), ("Content-Type", "audio/mpeg")]);
+        match number {
+            0 => reply.body(&source[..200_000]),
+            _ => {
+                reply.body(&source[200_000..]);
+                reply.stall();
+            }
+        }
+    });
+    let url = server.url("/radio");
+    let resolver = Resolver::new(move |_| Ok(ResolvedStream::plain(url.clone())));
+    let (mut reader, handle) = open_with(settings(), ResolvedStream::plain(server.url("/radio")), &resolver);
+    let heard = spawn_blocking(move || {
+        let mut heard = vec![0; 400_000];
+        reader.read_exact(&mut heard).unwrap();
+        heard
+    });
+    assert_same(Ok(heard.await.unwrap()), &data);
+    handle.abort();
+}
+
+#[tokio::test]
 async fn chunked_bodies_end_at_their_last_chunk_only() {
     let data = data(300_000);
     let source = Arc::clone(&data);
