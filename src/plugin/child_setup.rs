@@ -12,7 +12,7 @@ const MAX_OPEN_FILES: libc::rlim_t = 256;
 /// Has the child die with the thread that started it, keep no descriptor but 0, 1, 2 and `keep`, and give
 /// up real-time rights, locked memory, core dumps and new privileges.
 #[allow(unsafe_code)]
-pub(super) fn in_child(command: &mut Command, keep: Option<[i32; 2]>) {
+pub(super) fn in_child(command: &mut Command, keep: Option<i32>) {
     let parent = std::process::id().cast_signed();
     // SAFETY: the closure runs in the forked child of a threaded process. It makes system calls only:
     // no allocation, no lock, no destructor; errors are made from errno.
@@ -22,7 +22,7 @@ pub(super) fn in_child(command: &mut Command, keep: Option<[i32; 2]>) {
 }
 
 #[allow(unsafe_code)]
-fn set_up(parent: libc::pid_t, keep: Option<[i32; 2]>) -> io::Result<()> {
+fn set_up(parent: libc::pid_t, keep: Option<i32>) -> io::Result<()> {
     // SAFETY: plain system calls on integers and on local values that outlive them.
     unsafe {
         check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL))?;
@@ -33,7 +33,7 @@ fn set_up(parent: libc::pid_t, keep: Option<[i32; 2]>) -> io::Result<()> {
         // Marked rather than closed: the standard library's own pipe tells it that exec worked. On kernels
         // without close_range the flag was set when each descriptor was opened.
         libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC);
-        for keep in keep.into_iter().flatten() {
+        if let Some(keep) = keep {
             check(libc::fcntl(keep, libc::F_SETFD, 0))?;
         }
         // Best effort: what is missing here makes a plugin more polite, not more powerful.

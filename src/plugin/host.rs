@@ -18,6 +18,7 @@ use super::manifest::Scope;
 use super::package::Package;
 use super::process::{Isolation, Launcher};
 use super::start::{Plan, private_folder};
+use super::strays;
 use super::summary::{PluginReview, PluginState, PluginSummary};
 use super::supervisor::Supervisor;
 use super::trust::{Decision, TrustStore, Who};
@@ -130,6 +131,7 @@ impl Host {
                 private_folder(folder)
                     .map_err(|source| StartError::Folder { folder: folder.clone(), source })?;
             }
+            strays::end(&packages);
             let copies = CopyStore::new(packages);
             let trust = TrustStore::load(&at.state_dir);
             copies.keep_only(&trust.fingerprints());

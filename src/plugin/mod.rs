@@ -26,6 +26,7 @@ mod protocol;
 mod rpc;
 mod sandbox;
 mod start;
+mod strays;
 mod summary;
 mod supervisor;
 mod trust;

@@ -253,6 +253,12 @@ fn children(pid: u32) -> Vec<u32> {
     list.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
+/// Whose child a process is.
+fn parent(pid: u32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+}
+
 /// Handles of all that descends from a process now.
 fn descendants(pid: u32) -> Vec<OwnedFd> {
     let mut waiting = children(pid);
@@ -318,24 +324,21 @@ fn start_bubblewrap(
     program: &[std::ffi::OsString],
 ) -> io::Result<Started> {
     let (info, told) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
-    // It waits for the other end's closing, so that its first process cannot end unseen.
-    let (wait, go) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
-    let kept = [told.as_raw_fd(), wait.as_raw_fd()];
     let mut command = Command::new(bubblewrap);
-    command.args(confinement(launch, kept)).args(program).current_dir("/");
-    prepare(&mut command, Path::new("/tmp"), Some(kept));
+    command.args(confinement(launch, told.as_raw_fd())).args(program).current_dir("/");
+    prepare(&mut command, Path::new("/tmp"), Some(told.as_raw_fd()));
     let child = command.spawn()?;
-    drop((told, wait));
+    drop(told);
     let mut remains = Remains { child, first: None };
-    let opened = PidFd::open_raw(remains.child.id()).and_then(|own| {
-        let first = told_pid(info)?;
-        Ok((own, first, PidFd::open_raw(first)?, PidFd::open_raw(first)?))
-    });
-    drop(go);
+    let opened = PidFd::open_raw(remains.child.id()).and_then(|own| Ok((own, told_pid(info)?)));
     match opened {
-        Ok((pidfd, pid, first, again)) => {
-            remains.first = Some(again);
-            Ok(Started { remains, pidfd, first: Some((pid, first)) })
+        Ok((pidfd, pid)) => {
+            // A program that has ended by now needs no handles; its number may be somebody else's already.
+            let handles = PidFd::open_raw(pid).and_then(|first| Ok((first, PidFd::open_raw(pid)?)));
+            let handles = handles.ok().filter(|_| parent(pid) == Some(remains.child.id()));
+            let (first, again) = handles.unzip();
+            remains.first = again;
+            Ok(Started { remains, pidfd, first: first.map(|first| (pid, first)) })
         }
         Err(error) => {
             let mut words = String::new();
@@ -374,7 +377,7 @@ fn told_pid(info: OwnedFd) -> io::Result<u32> {
     }
 }
 
-fn prepare(command: &mut Command, tmp: &Path, keep: Option<[i32; 2]>) {
+fn prepare(command: &mut Command, tmp: &Path, keep: Option<i32>) {
     command.env_clear().env("PATH", PATH).env("LANG", "C.UTF-8").env("TMPDIR", tmp);
     command.env("SEGUE_PLUGIN_PROTOCOL", "1").env("PYTHONDONTWRITEBYTECODE", "1");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -27,11 +27,14 @@ pub(super) struct Launch {
 }
 
 /// Arguments for bubblewrap, up to the program. On `info` it tells the process id of the namespace's first
-/// process; until `block` is closed it starts nothing.
-pub(super) fn confinement(launch: Option<&Launch>, [info, block]: [i32; 2]) -> Vec<OsString> {
+/// process.
+///
+/// It is not asked to wait for us (`--block-fd`): whoever ends it in that wait leaves its child waiting for ever,
+/// since that child only later asks to end with its parent.
+pub(super) fn confinement(launch: Option<&Launch>, info: i32) -> Vec<OsString> {
     let mut line = Line::default();
     line.words(["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent"]);
-    line.words(["--info-fd", &info.to_string(), "--block-fd", &block.to_string()]);
+    line.words(["--info-fd", &info.to_string()]);
     line.words(["--ro-bind", "/usr", "/usr"]);
     for name in ["bin", "sbin", "lib", "lib32", "lib64"] {
         line.system_folder(name);

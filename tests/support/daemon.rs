@@ -358,6 +358,12 @@ impl Drop for Daemon {
         }
         // Ended before its folder goes, or it would write into it meanwhile. Its plugins end with it.
         if let Some(child) = &mut self.child {
+            // Asked first: a plugin that is just being started is better ended by its daemon.
+            let _ = kill(Pid::from_raw(self.process.pid), Signal::SIGTERM);
+            let asked = Instant::now();
+            while asked.elapsed() < Duration::from_secs(3) && matches!(child.try_wait(), Ok(None)) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
             let _ = child.start_kill();
             while matches!(child.try_wait(), Ok(None)) {
                 std::thread::sleep(Duration::from_millis(1));
