@@ -46,9 +46,9 @@ impl Playback {
                 self.tell(Message::Seek { ticket, generation, position });
             }
             Effect::Cut { generation } => self.output.cut(generation),
-            Effect::CutAfter { entry, generation } => {
+            Effect::CutAfter { ticket, entry, generation } => {
                 self.output.cut_after(entry, generation);
-                self.tell(Message::Generation(generation));
+                self.tell(Message::TakeBack { ticket, generation });
             }
             Effect::Pause => self.output.pause(),
             Effect::Resume => self.output.resume(),

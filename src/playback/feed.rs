@@ -35,10 +35,17 @@ pub(super) struct Feed {
     current: Option<Work>,
     next: Option<(Ticket, Box<OpenTrack>)>,
     /// The track that was decoded to its end before one that was taken back: what comes next follows it.
-    left: Option<Ticket>,
+    left: Option<Left>,
     generation: u64,
     /// The end of the music is still to be announced to the output.
     end: Option<u64>,
+}
+
+/// What a track that was dropped had been joined to.
+struct Left {
+    from: Ticket,
+    /// The dropped track, while some of its sound is in the ring and has not been taken back yet.
+    instead_of: Option<Ticket>,
 }
 
 /// A track that is being decoded.
@@ -46,6 +53,8 @@ struct Work {
     ticket: Ticket,
     /// The track that it was joined to.
     follows: Option<Ticket>,
+    /// The dropped track behind which its sound lies in the ring: when that is taken back, this goes with it.
+    behind: Option<Ticket>,
     track: Box<OpenTrack>,
     /// Decoded, at the source's rate.
     pcm: Vec<i32>,
@@ -89,6 +98,7 @@ impl Work {
         Work {
             ticket,
             follows: None,
+            behind: None,
             track,
             pcm: Vec::new(),
             ready: Vec::new(),
@@ -180,7 +190,7 @@ impl Feed {
             }
             Message::Abandon(ticket) => {
                 if let Some(work) = self.current.take_if(|work| work.ticket == ticket) {
-                    self.left = work.follows;
+                    self.left = work.follows.map(|from| Left { from, instead_of: Some(ticket) });
                 }
                 self.next.take_if(|(next, _)| *next == ticket);
             }
@@ -190,7 +200,7 @@ impl Feed {
                 self.seek(ticket, position);
             }
             Message::Measure(ticket) => self.measure(ticket),
-            Message::Generation(generation) => self.generation = generation,
+            Message::TakeBack { ticket, generation } => self.take_back(ticket, generation),
             Message::End { generation } => self.end = Some(generation),
         }
     }
@@ -203,6 +213,27 @@ impl Feed {
         } else {
             // It was taken as the next track a moment ago: begin it anew.
             self.seek(ticket, Duration::ZERO);
+        }
+    }
+
+    /// Not one more frame of this track goes to the ring: under the new generation it would be heard.
+    fn take_back(&mut self, ticket: Ticket, generation: u64) {
+        self.generation = generation;
+        if let Some(left) = &mut self.left
+            && left.instead_of == Some(ticket)
+        {
+            left.instead_of = None;
+        }
+        let Some(work) = &mut self.current else { return };
+        if work.ticket == ticket {
+            self.left = work.follows.map(|from| Left { from, instead_of: None });
+            self.current = None;
+        } else if work.behind == Some(ticket) {
+            // What it has in the ring is taken back too: from its beginning again.
+            work.behind = None;
+            let (again, frame) = (work.ticket, work.track.start_frame);
+            let rate = u64::from(work.track.decoder.format().rate.max(1));
+            self.seek(again, Duration::from_nanos(frame.saturating_mul(1_000_000_000) / rate));
         }
     }
 
@@ -382,10 +413,11 @@ impl Feed {
     /// The next track was decoded already when the queue changed, and its decoder is gone. What was decoded before
     /// it is still heard, and another one follows that.
     fn take_next_after_taking_back(&mut self) {
-        let Some(from) = self.left.take() else { return };
+        let Some(Left { from, instead_of }) = self.left.take() else { return };
         let Some((ticket, track)) = self.next.take() else { return };
         let entry = track.entry;
-        self.current = Some(Work { follows: Some(from), ..Work::new(ticket, track, None) });
+        let work = Work::new(ticket, track, None);
+        self.current = Some(Work { follows: Some(from), behind: instead_of, ..work });
         self.tell(Told::TookNext { from, ticket, entry });
     }
 }

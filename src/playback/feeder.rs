@@ -26,8 +26,9 @@ pub(super) enum Message {
     Abandon(Ticket),
     /// Go on at another position of this track.
     Seek { ticket: Ticket, generation: u64, position: Duration },
-    /// Sound from here on is of this generation: what was behind it in the ring has been taken back.
-    Generation(u64),
+    /// Sound of this track is not to be heard: it is forgotten, and what comes behind the track before it is of
+    /// this generation.
+    TakeBack { ticket: Ticket, generation: u64 },
     /// All bytes of this track are here: find out how long it is, where only its end tells.
     Measure(Ticket),
     /// Nothing follows: let the ring be heard to its end.

@@ -57,6 +57,8 @@ pub enum Effect {
     },
     /// What is in the ring of this entry, and behind it, is not to be heard.
     CutAfter {
+        /// Its opening.
+        ticket: Ticket,
         /// The entry that is taken back.
         entry: EntryId,
         /// The first generation that may be heard after what comes before that entry.

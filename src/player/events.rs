@@ -221,7 +221,7 @@ impl Machine {
         } else {
             // It was not to be next any more, and the decoder was a moment faster.
             self.generation += 1;
-            effects.push(Effect::CutAfter { entry, generation: self.generation });
+            effects.push(Effect::CutAfter { ticket, entry, generation: self.generation });
         }
     }
 

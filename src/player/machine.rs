@@ -393,14 +393,14 @@ impl Machine {
     }
 
     fn take_back_unless(&mut self, wanted: Option<EntryId>, effects: &mut Vec<Effect>) {
-        let Some((_, entry)) = self.next.ticket_and_entry() else { return };
+        let Some((ticket, entry)) = self.next.ticket_and_entry() else { return };
         if Some(entry) == wanted {
             return;
         }
-        if let (NextSlot::Taken { .. }, Some(ticket)) = (self.next, self.slot.ticket()) {
+        if let (NextSlot::Taken { .. }, Some(heard)) = (self.next, self.slot.ticket()) {
             self.generation += 1;
-            effects.push(Effect::CutAfter { entry, generation: self.generation });
-            self.slot = Slot::Fed { ticket };
+            effects.push(Effect::CutAfter { ticket, entry, generation: self.generation });
+            self.slot = Slot::Fed { ticket: heard };
         }
         self.abandon_next(effects);
     }
