@@ -20,6 +20,8 @@ use crate::track::{EntryId, TrackInfo};
 const QUEUE_PAUSE: Duration = Duration::from_secs(10);
 /// The state, at most once in this time: a volume knob that is turned makes many changes.
 const STATE_PAUSE: Duration = Duration::from_secs(1);
+/// Writes that may wait for a slow disk: both files, twice. What changes meanwhile is written later.
+const WAITING_WRITES: usize = 4;
 /// Changes that come together are written together.
 const GATHER: Duration = Duration::from_millis(200);
 
@@ -165,13 +167,13 @@ pub(super) struct Keeper {
     position_saved: Instant,
     queue: Pending,
     state: Pending,
-    writes: Option<mpsc::UnboundedSender<Write>>,
+    writes: Option<mpsc::Sender<Write>>,
     writer: Option<JoinHandle<()>>,
 }
 
 impl Keeper {
     fn new(folder: PathBuf, boot_id: String, save_position_s: u64) -> Keeper {
-        let (writes, jobs) = mpsc::unbounded_channel();
+        let (writes, jobs) = mpsc::channel(WAITING_WRITES);
         Keeper {
             folder,
             boot_id,
@@ -210,6 +212,13 @@ impl Keeper {
 
     /// Writes what is due.
     pub(super) fn save(&mut self, machine: &Machine, position: Duration, now: Instant) {
+        if self.writes.as_ref().is_some_and(|writes| writes.capacity() < 2) {
+            // The disk is slow: nothing is piled up, and the newest is written when it has caught up.
+            for pending in [&mut self.queue, &mut self.state] {
+                pending.not_before = Some(now + STATE_PAUSE);
+            }
+            return;
+        }
         if self.queue.take_if_due(now, QUEUE_PAUSE) {
             self.write("queue.json", &queue_file(machine));
         }
@@ -251,7 +260,8 @@ impl Keeper {
         let content = Versioned { version: VERSION, file: content };
         match (serde_json::to_vec(&content), &self.writes) {
             (Ok(content), Some(writes)) => {
-                let _ = writes.send(Write { path, content });
+                // Full only where the disk does not answer, and then this is lost either way.
+                let _ = writes.try_send(Write { path, content });
             }
             (Err(error), _) => tracing::error!(file = %path.display(), %error, "cannot be written down"),
             (Ok(_), None) => {}
@@ -269,7 +279,7 @@ fn queue_file(machine: &Machine) -> QueueFile {
     QueueFile { last_id: queue.last_id(), entries: entries.collect() }
 }
 
-async fn write_in_order(mut jobs: mpsc::UnboundedReceiver<Write>) {
+async fn write_in_order(mut jobs: mpsc::Receiver<Write>) {
     let mut failing = false;
     while let Some(Write { path, content }) = jobs.recv().await {
         let shown = path.display().to_string();

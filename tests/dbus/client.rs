@@ -75,7 +75,7 @@ async fn the_exit_status_tells_what_kind_of_failure_it_was() {
         let gone = segue(&fixture, &["--bus", &address, "pause"]).output().await.unwrap();
         assert_eq!(gone.status.code(), Some(3), "{gone:?}");
         let said = String::from_utf8(gone.stderr).unwrap();
-        assert!(said.lines().count() == 1 && said.contains("systemctl start segue"), "{said}");
+        assert!(said.lines().count() == 1 && said.contains("start it by running `segued`"), "{said}");
     }
 }
 

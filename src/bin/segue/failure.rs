@@ -21,8 +21,7 @@ pub enum Failure {
     NobodyReads,
 }
 
-const START_IT: &str =
-    "start it with `systemctl start segued`, or run `segued`; with --bus you say where it is";
+const START_IT: &str = "start it by running `segued`; with --bus you say where it is";
 
 impl Failure {
     /// No segued on the bus that was asked.
