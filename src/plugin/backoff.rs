@@ -20,6 +20,8 @@ pub struct Limits {
     pub fault_time: Duration,
     /// A call waits for a start that is at most this far away, else it fails at once.
     pub patience: Duration,
+    /// While a plugin runs it is asked for a sign of life so often.
+    pub ping_every: Duration,
     /// A plugin that does not take a request for this long does not read.
     pub write_timeout: Duration,
     /// Between closing standard input, SIGTERM and SIGKILL.
@@ -38,6 +40,7 @@ impl Default for Limits {
             fault_window: Duration::from_secs(180),
             fault_time: Duration::from_secs(600),
             patience: Duration::from_secs(2),
+            ping_every: Duration::from_secs(60),
             write_timeout: Duration::from_secs(5),
             stop_grace: Duration::from_secs(2),
             exit_grace: Duration::from_millis(500),

@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::future::join_all;
+use segue_protocol::manifest::{Capability, Scope};
+use segue_protocol::messages::{ContentParams, RawResult, SearchParams, SearchReply};
+use segue_protocol::models::{AlbumReply, ArtistReply, StreamInfo, TrackReply};
+use segue_protocol::{ErrorCode, Fault};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::decide::fault_of;
-use super::error::{CallError, ErrorCode, Fault};
+use super::error::CallError;
 use super::host::Host;
-use super::manifest::{Capability, Scope};
 use super::models::{self, AlbumInfo, ArtistInfo, SearchHit};
-use super::protocol::{
-    AlbumReply, ArtistReply, ContentParams, SearchParams, SearchReply, StreamInfo, TrackReply, parse_result,
-};
 use super::start::StartFailure;
 use super::summary::SearchOutcome;
 use super::supervisor::{OpenTrack, Supervisor};
@@ -29,7 +29,7 @@ impl Host {
     /// # Errors
     /// By the protocol's table.
     pub async fn resolve(&self, track: &TrackRef) -> Result<ResolvedStream, CallError> {
-        let params = ContentParams { content_id: &track.content_id };
+        let params = ContentParams { content_id: track.content_id.clone() };
         self.call(&track.plugin, Capability::Stream, params, |supervisor, info: StreamInfo| {
             let local = supervisor.plan.granted.contains(&Scope::LocalNetwork);
             let reach = if local { Reach::Anywhere } else { Reach::Internet };
@@ -49,7 +49,7 @@ impl Host {
     /// # Errors
     /// By the protocol's table.
     pub async fn track(&self, track: &TrackRef) -> Result<TrackInfo, CallError> {
-        let params = ContentParams { content_id: &track.content_id };
+        let params = ContentParams { content_id: track.content_id.clone() };
         self.call(&track.plugin, Capability::GetTrack, params, |_, reply: TrackReply| {
             models::track_info(reply.track)
         })
@@ -61,7 +61,7 @@ impl Host {
     /// # Errors
     /// By the protocol's table.
     pub async fn album(&self, album: &TrackRef) -> Result<AlbumInfo, CallError> {
-        let params = ContentParams { content_id: &album.content_id };
+        let params = ContentParams { content_id: album.content_id.clone() };
         self.call(&album.plugin, Capability::GetAlbum, params, |_, reply: AlbumReply| {
             models::album_info(&album.plugin, reply.album)
         })
@@ -73,7 +73,7 @@ impl Host {
     /// # Errors
     /// By the protocol's table.
     pub async fn artist(&self, artist: &TrackRef) -> Result<ArtistInfo, CallError> {
-        let params = ContentParams { content_id: &artist.content_id };
+        let params = ContentParams { content_id: artist.content_id.clone() };
         self.call(&artist.plugin, Capability::GetArtist, params, |_, reply: ArtistReply| {
             models::artist_info(&artist.plugin, reply.artist)
         })
@@ -110,10 +110,15 @@ impl Host {
         query: &str,
         limit: u32,
     ) -> Result<Vec<SearchHit>, CallError> {
-        self.call(plugin, Capability::Search, SearchParams { query, limit }, |_, reply: SearchReply| {
-            let wanted = reply.results.into_iter().take(limit as usize);
-            wanted.map(|found| models::search_hit(plugin, found)).collect()
-        })
+        self.call(
+            plugin,
+            Capability::Search,
+            SearchParams { query: query.to_owned(), limit, kinds: None },
+            |_, reply: SearchReply| {
+                let wanted = reply.results.into_iter().take(limit as usize);
+                wanted.map(|found| models::search_hit(plugin, found)).collect()
+            },
+        )
         .await
     }
 
@@ -130,11 +135,11 @@ impl Host {
     {
         let began = Instant::now();
         let answer = match self.call_once(plugin, method, params).await {
-            Ok((supervisor, result)) => parse_result(result).and_then(|reply| convert(&supervisor, reply)),
+            Ok((supervisor, result)) => result.parse().and_then(|reply| convert(&supervisor, reply)),
             Err(fault) => Err(fault),
         };
         answer.map_err(|fault| {
-            let error = fault.in_call(plugin, method.as_str(), began.elapsed());
+            let error = CallError::new(fault, plugin, method.as_str(), began.elapsed());
             // Not to offer something is no failure.
             if error.code != ErrorCode::CapabilityMissing {
                 tracing::info!(%plugin, %error, "a call failed");
@@ -148,7 +153,7 @@ impl Host {
         plugin: &PluginId,
         method: Capability,
         params: P,
-    ) -> Result<(Arc<Supervisor>, serde_json::Value), Fault> {
+    ) -> Result<(Arc<Supervisor>, RawResult), Fault> {
         let not_enabled = |why| Fault::new(ErrorCode::PluginNotEnabled, why);
         let mut supervisor = self.enabled(plugin).map_err(not_enabled)?;
         let lease = match supervisor.lease().await {

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::error::{ErrorCode, Fault, HostError};
+use segue_protocol::{ErrorCode, Fault};
+
+use super::error::{CallError, HostError};
 use super::host::{Entry, Host};
-use super::manifest::{Manifest, Scope};
 use super::package::Package;
 use super::process::Isolation;
 use super::start::StartFailure;
@@ -13,6 +14,7 @@ use super::summary::{PluginState, PluginSummary};
 use super::supervisor::Supervisor;
 use super::trust::{Decision, Who};
 use crate::track::PluginId;
+use segue_protocol::manifest::{Manifest, Scope};
 
 /// The package that an id means.
 pub(super) fn winner<'a>(entries: &'a [Entry], id: &str) -> Option<&'a Entry> {
@@ -108,7 +110,12 @@ impl Host {
             }
             Err(failure) => {
                 let fault = fault_of(failure);
-                Err(HostError::Handshake(Box::new(fault.in_call(&id, "initialize", started.elapsed()))))
+                Err(HostError::Handshake(Box::new(CallError::new(
+                    fault,
+                    &id,
+                    "initialize",
+                    started.elapsed(),
+                ))))
             }
         };
         match outcome {

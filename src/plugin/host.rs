@@ -10,19 +10,20 @@ use tokio::sync::broadcast;
 
 use super::backoff::Limits;
 use super::copies::CopyStore;
+use super::counters::Counters;
 use super::decide::{scopes_of, shown, warning, winner};
 use super::discovery::{self, Found};
 use super::error::{HostError, StartError};
 use super::log::{Log, LogLine};
-use super::manifest::Scope;
 use super::package::Package;
 use super::process::{Isolation, Launcher};
 use super::start::{Plan, private_folder};
 use super::strays;
-use super::summary::{PluginReview, PluginState, PluginSummary};
+use super::summary::{PluginHealth, PluginReview, PluginState, PluginSummary};
 use super::supervisor::Supervisor;
 use super::trust::{Decision, TrustStore, Who};
 use crate::track::PluginId;
+use segue_protocol::manifest::Scope;
 
 /// State changes that a slow listener may fall behind before it must read the whole list.
 const MAX_CHANGES: usize = 128;
@@ -78,6 +79,7 @@ pub(super) struct Inner {
     pub(super) trust: Arc<Mutex<TrustStore>>,
     entries: Mutex<Vec<Entry>>,
     logs: Mutex<HashMap<String, Log>>,
+    counters: Mutex<HashMap<PluginId, Arc<Counters>>>,
     /// Decisions and scans happen one after the other.
     pub(super) deciding: tokio::sync::Mutex<()>,
     changes: broadcast::Sender<PluginId>,
@@ -146,6 +148,7 @@ impl Host {
             trust: Arc::new(Mutex::new(trust)),
             entries: Mutex::new(Vec::new()),
             logs: Mutex::new(HashMap::new()),
+            counters: Mutex::new(HashMap::new()),
             deciding: tokio::sync::Mutex::new(()),
             changes: broadcast::channel(MAX_CHANGES).0,
             stopping: AtomicBool::new(false),
@@ -195,6 +198,34 @@ impl Host {
     /// The newest `count` lines that a plugin wrote on standard error, oldest first.
     pub fn logs(&self, id: &str, count: usize) -> Vec<LogLine> {
         self.log_of(id).newest(count)
+    }
+
+    /// Lines as a plugin writes them, from now on. A slow reader misses the oldest.
+    ///
+    /// # Errors
+    /// No such plugin.
+    pub fn follow_log(&self, id: &str) -> Result<broadcast::Receiver<LogLine>, HostError> {
+        winner(&self.entries(), id).ok_or_else(|| HostError::NotInstalled(shown(id)))?;
+        Ok(self.log_of(id).follow())
+    }
+
+    /// How a plugin is, and what was counted.
+    ///
+    /// # Errors
+    /// No such plugin.
+    pub fn health(&self, id: &str) -> Result<PluginHealth, HostError> {
+        let entries = self.entries();
+        let not_there = || HostError::NotInstalled(shown(id));
+        let summary = self.summary(winner(&entries, id).ok_or_else(not_there)?);
+        let counters = self.counters_of(&summary.id.parse().map_err(|_| not_there())?);
+        let (health, reason) = counters.health();
+        Ok(PluginHealth {
+            health,
+            reason,
+            running: summary.running,
+            isolation: summary.isolation,
+            counts: counters.counts(),
+        })
     }
 
     /// The ids of plugins whose state changed, as it happens.
@@ -350,6 +381,7 @@ impl Host {
             require_sandbox: *require_sandbox,
             launcher: self.0.launcher.clone(),
             log: self.log_of(id),
+            counters: self.counters_of(&package.manifest.id),
             limits: *limits,
         }
     }
@@ -418,6 +450,12 @@ impl Host {
             }
             None => Log::default(),
         }
+    }
+
+    /// Only for what is installed: the ids of packages are few.
+    fn counters_of(&self, id: &PluginId) -> Arc<Counters> {
+        let mut counters = self.0.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        counters.entry(id.clone()).or_default().clone()
     }
 
     pub(super) fn tell(&self, name: &str) {

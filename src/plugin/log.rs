@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::broadcast;
 
+use super::redact::Redactor;
 use crate::track::PluginId;
 
 /// Lines kept for each plugin.
@@ -13,8 +15,8 @@ pub const MAX_LINES: usize = 1_000;
 pub const MAX_LINE_BYTES: usize = 2_048;
 /// Bytes of a line that are looked at, so that a secret across the cut is still found.
 const MAX_RAW_BYTES: usize = 16 * 1024;
-/// Replacing shorter secrets would garble every line.
-const MIN_SECRET_BYTES: usize = 4;
+/// Lines that a slow follower may fall behind before it misses the oldest of them.
+const MAX_FOLLOWED: usize = 256;
 
 /// How serious a line says it is, by a leading `E!`, `W!`, `I!` or `D!`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +31,18 @@ pub enum LogLevel {
     Debug,
 }
 
+impl LogLevel {
+    /// One lower-case word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LogLevel::Error => "error",
+            LogLevel::Warn => "warn",
+            LogLevel::Info => "info",
+            LogLevel::Debug => "debug",
+        }
+    }
+}
+
 /// A line of a plugin's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLine {
@@ -39,17 +53,34 @@ pub struct LogLine {
 }
 
 /// The newest lines, shared between the process that writes and whoever reads.
-#[derive(Clone, Default)]
-pub(super) struct Log(Arc<Mutex<VecDeque<LogLine>>>);
+#[derive(Clone)]
+pub(super) struct Log {
+    lines: Arc<Mutex<VecDeque<LogLine>>>,
+    fresh: broadcast::Sender<LogLine>,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Log { lines: Arc::default(), fresh: broadcast::channel(MAX_FOLLOWED).0 }
+    }
+}
 
 impl Log {
     pub(super) fn newest(&self, count: usize) -> Vec<LogLine> {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.iter().skip(lines.len().saturating_sub(count)).cloned().collect()
     }
 
+    /// Lines as they are written, from now on.
+    pub(super) fn follow(&self) -> broadcast::Receiver<LogLine> {
+        self.fresh.subscribe()
+    }
+
     fn push(&self, line: LogLine) {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.fresh.receiver_count() > 0 {
+            let _ = self.fresh.send(line.clone());
+        }
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() == MAX_LINES {
             lines.pop_front();
         }
@@ -61,7 +92,7 @@ impl Log {
         self,
         plugin: PluginId,
         mut source: impl AsyncRead + Unpin,
-        secrets: Vec<String>,
+        redactor: Redactor,
     ) {
         let mut piece = vec![0; 8 * 1024];
         let mut line = Vec::new();
@@ -74,29 +105,26 @@ impl Log {
                 let room = MAX_RAW_BYTES - line.len();
                 line.extend_from_slice(&text[..text.len().min(room)]);
                 if ends {
-                    self.take(&plugin, &line, &secrets);
+                    self.take(&plugin, &line, &redactor);
                     line.clear();
                 }
             }
         }
         if !line.is_empty() {
-            self.take(&plugin, &line, &secrets);
+            self.take(&plugin, &line, &redactor);
         }
     }
 
-    fn take(&self, plugin: &PluginId, raw: &[u8], secrets: &[String]) {
-        let line = parse(raw, secrets);
+    fn take(&self, plugin: &PluginId, raw: &[u8], redactor: &Redactor) {
+        let line = parse(raw, redactor);
         // The daemon's own log is not filled by a plugin unless somebody asks for it.
         tracing::debug!(%plugin, level = ?line.level, "{}", line.text);
         self.push(line);
     }
 }
 
-fn parse(raw: &[u8], secrets: &[String]) -> LogLine {
-    let mut text = String::from_utf8_lossy(raw).trim_end_matches('\r').to_owned();
-    for secret in secrets.iter().filter(|secret| secret.len() >= MIN_SECRET_BYTES) {
-        text = text.replace(secret.as_str(), "[redacted]");
-    }
+fn parse(raw: &[u8], redactor: &Redactor) -> LogLine {
+    let mut text = redactor.clean(String::from_utf8_lossy(raw).trim_end_matches('\r'));
     text = text.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect();
     let marks =
         [("E!", LogLevel::Error), ("W!", LogLevel::Warn), ("I!", LogLevel::Info), ("D!", LogLevel::Debug)];
@@ -122,10 +150,10 @@ mod tests {
     #[test]
     fn a_line_is_cut_at_a_character_after_its_secrets_are_gone() {
         let raw = format!("E! {}hunter2-and-more{}", "é".repeat(1_020), "x".repeat(3_000));
-        let line = parse(raw.as_bytes(), &["hunter2-and-more".to_owned()]);
+        let line = parse(raw.as_bytes(), &Redactor::new(["hunter2-and-more".to_owned()]));
         assert_eq!(line.level, LogLevel::Error);
         assert!(line.text.len() <= MAX_LINE_BYTES && !line.text.contains("hunter"));
         let odd = format!("a{}", "é".repeat(2_000));
-        assert_eq!(parse(odd.as_bytes(), &[]).text.len(), MAX_LINE_BYTES - 1);
+        assert_eq!(parse(odd.as_bytes(), &Redactor::default()).text.len(), MAX_LINE_BYTES - 1);
     }
 }

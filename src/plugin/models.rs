@@ -4,10 +4,12 @@ use std::time::{Duration, Instant, SystemTime};
 
 use url::Url;
 
-use super::error::Fault;
-use super::protocol::{Album, Artist, ArtistRef, ResultKind, SearchResult, StreamInfo, Track, TrackStub};
 use crate::track::{
     Expiry, Kind, MAX_URI_BYTES, PluginId, Reach, ResolvedStream, TrackInfo, TrackRef, TrackUri,
+};
+use segue_protocol::Fault;
+use segue_protocol::models::{
+    Album, Artist, ArtistRef, ResultKind, SearchResult, StreamInfo, Track, TrackStub,
 };
 
 /// Headers for a URL.
@@ -230,14 +232,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::plugin::protocol::parse_result;
+    use segue_protocol::messages::parse_strictly;
 
     fn stream(extra: serde_json::Value) -> Result<ResolvedStream, Fault> {
         let mut value = json!({"url": "https://host/x", "content_type": "audio/flac"});
         for (name, field) in extra.as_object().unwrap() {
             value[name] = field.clone();
         }
-        resolved(parse_result(value)?, Reach::Internet, Instant::now())
+        resolved(parse_strictly(&value.to_string())?, Reach::Internet, Instant::now())
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use sha2::{Digest, Sha256};
 
-use super::manifest::{FILE_NAME, MAX_MANIFEST_BYTES, Manifest};
+use segue_protocol::manifest::{FILE_NAME, MAX_MANIFEST_BYTES, Manifest};
 
 /// The whole package, in bytes.
 pub const MAX_PACKAGE_BYTES: u64 = 256 * 1024 * 1024;
@@ -61,7 +61,7 @@ pub enum PackageError {
     Rule(String),
     /// The manifest.
     #[error(transparent)]
-    Manifest(#[from] super::manifest::ManifestError),
+    Manifest(#[from] segue_protocol::manifest::ManifestError),
     /// Reading, or writing the copy.
     #[error("{path}: {source}")]
     Io {

@@ -10,19 +10,21 @@ use std::time::{Duration, Instant};
 
 use nix::sys::statvfs::{FsFlags, statvfs};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::task::JoinHandle;
 
 use super::backoff::Limits;
 use super::copies::CopyStore;
-use super::error::{ErrorCode, Fault};
+use super::counters::Counters;
 use super::log::Log;
-use super::manifest::{Capability, Manifest, PROTOCOL, Scope};
 use super::package::{self, Fingerprint, PackageFile};
 use super::process::{Isolation, Launcher, Process};
-use super::protocol::{Dirs, HostFacts, InitializeParams, InitializeResult, PingResult, parse_result};
+use super::redact::Redactor;
 use super::rpc::Connection;
 use super::sandbox::Launch;
+use segue_protocol::manifest::{Capability, Manifest, PROTOCOL, Scope};
+use segue_protocol::messages::{Dirs, HostFacts, InitializeParams, InitializeResult, PingResult, RawResult};
+use segue_protocol::{ErrorCode, Fault};
 
 /// How long what a dead process wrote last may take to be read.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -43,6 +45,7 @@ pub(super) struct Plan {
     pub(super) require_sandbox: bool,
     pub(super) launcher: Launcher,
     pub(super) log: Log,
+    pub(super) counters: Arc<Counters>,
     pub(super) limits: Limits,
 }
 
@@ -55,6 +58,16 @@ pub(super) enum StartFailure {
     Refused(Fault),
     /// It ran, or should have, and failed.
     Failed(Fault),
+}
+
+impl StartFailure {
+    /// Why, where that says something about the plugin's health.
+    pub(super) fn words(&self) -> Option<String> {
+        match self {
+            StartFailure::SourceChanged => None,
+            StartFailure::Refused(fault) | StartFailure::Failed(fault) => Some(fault.message.clone()),
+        }
+    }
 }
 
 /// A plugin that has shaken hands.
@@ -74,6 +87,9 @@ impl Running {
     }
 }
 
+/// By name.
+type Secrets = BTreeMap<String, String>;
+
 /// `plugins/<id>.toml`.
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
@@ -81,13 +97,13 @@ struct ConfigFile {
     #[serde(default)]
     config: toml::Table,
     #[serde(default)]
-    secrets: BTreeMap<String, String>,
+    secrets: Secrets,
 }
 
 struct Prepared {
     copy: PathBuf,
-    config: Value,
-    secrets: BTreeMap<String, String>,
+    config: Map<String, Value>,
+    secrets: Secrets,
 }
 
 /// Starts the plugin once. Dropping the future ends what was started.
@@ -120,9 +136,11 @@ pub(super) async fn start(plan: Arc<Plan>) -> Result<Running, StartFailure> {
     let (process, pipes) =
         plan.launcher.start(launch).await.map_err(|error| StartFailure::Failed(cannot_start(error)))?;
     let id = &plan.manifest.id;
-    let secrets: Vec<String> = prepared.secrets.values().cloned().collect();
-    let drain = tokio::spawn(plan.log.clone().drain(id.clone(), pipes.stderr, secrets));
-    let connection = Connection::new(id, pipes.stdin, pipes.stdout, plan.limits.write_timeout);
+    let redactor = Redactor::new(prepared.secrets.values().cloned());
+    let drain = tokio::spawn(plan.log.clone().drain(id.clone(), pipes.stderr, redactor.clone()));
+    let timeout = plan.limits.write_timeout;
+    let counters = plan.counters.clone();
+    let connection = Connection::new(id, pipes.stdin, pipes.stdout, timeout, redactor, counters);
     let running = Running { process, connection, drain, since };
     let handshake = shake_hands(&plan, &running.connection, &prepared.config, &prepared.secrets, since);
     let outcome = tokio::select! {
@@ -192,7 +210,7 @@ pub(super) fn private_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// The plugin's configuration and those of its secrets that were granted.
-fn read_config(path: &Path, granted: &[Scope]) -> Result<(Value, BTreeMap<String, String>), String> {
+fn read_config(path: &Path, granted: &[Scope]) -> Result<(Map<String, Value>, Secrets), String> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
@@ -201,7 +219,10 @@ fn read_config(path: &Path, granted: &[Scope]) -> Result<(Value, BTreeMap<String
     // The message alone: what toml quotes may be a secret.
     let wrong = |error: toml::de::Error| format!("{}: {}", path.display(), error.message());
     let file: ConfigFile = toml::from_str(&text).map_err(wrong)?;
-    let config = serde_json::to_value(file.config).map_err(|error| error.to_string())?;
+    let config = match serde_json::to_value(file.config).map_err(|error| error.to_string())? {
+        Value::Object(config) => config,
+        _ => Map::new(),
+    };
     let mut secrets = file.secrets;
     secrets.retain(|name, _| granted.iter().any(|s| matches!(s, Scope::Secret(granted) if granted == name)));
     Ok((config, secrets))
@@ -210,43 +231,64 @@ fn read_config(path: &Path, granted: &[Scope]) -> Result<(Value, BTreeMap<String
 async fn shake_hands(
     plan: &Plan,
     connection: &Arc<Connection>,
-    config: &Value,
-    secrets: &BTreeMap<String, String>,
+    config: &Map<String, Value>,
+    secrets: &Secrets,
     since: Instant,
 ) -> Result<(), Fault> {
     let manifest = &plan.manifest;
     let scopes: Vec<String> = plan.granted.iter().map(ToString::to_string).collect();
     let params = InitializeParams {
-        protocol: PROTOCOL,
-        host: HostFacts { name: "segue", version: env!("CARGO_PKG_VERSION") },
-        scopes: &scopes,
-        dirs: Dirs { data: &plan.data.to_string_lossy(), cache: &plan.cache.to_string_lossy() },
-        config,
-        secrets,
+        protocol: PROTOCOL.to_owned(),
+        host: HostFacts { name: "segue".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },
+        scopes: scopes.clone(),
+        dirs: Dirs {
+            data: plan.data.to_string_lossy().into_owned(),
+            cache: plan.cache.to_string_lossy().into_owned(),
+        },
+        config: config.clone(),
+        secrets: secrets.clone(),
     };
     let left = manifest.timeouts.initialize.saturating_sub(since.elapsed());
     let capabilities = match connection.call("initialize", Some(params), left).await {
-        Ok(result) => check_identity(manifest, &scopes, parse_result(result)?)?,
+        Ok(result) => check_identity(manifest, &scopes, result.parse()?)?,
         Err(fault) if fault.code == ErrorCode::MethodNotFound => {
-            let pong: PingResult = parse_result(ping(connection, manifest.timeouts.ping).await?)?;
+            let pong: PingResult = ping(connection, manifest.timeouts.ping).await?.parse()?;
             equal("version", &manifest.version, &pong.version)?;
             tracing::debug!(plugin = %manifest.id, status = pong.status, "handshake by ping");
             pong.capabilities
         }
         Err(fault) => return Err(fault),
     };
-    connection.set_capabilities(known(manifest, capabilities)?);
+    let capabilities = known(manifest, capabilities)?;
+    plan.counters.started(left_out(manifest, &capabilities));
+    connection.set_capabilities(capabilities);
     Ok(())
 }
 
 /// Asks for a sign of life.
-pub(super) async fn ping(connection: &Connection, timeout: Duration) -> Result<Value, Fault> {
+pub(super) async fn ping(connection: &Connection, timeout: Duration) -> Result<RawResult, Fault> {
     connection.call("ping", None::<()>, timeout).await
 }
 
-/// What a ping tells about the capabilities that work now.
-pub(super) fn pong(plan: &Plan, result: Value) -> Result<Vec<Capability>, Fault> {
-    known(&plan.manifest, parse_result::<PingResult>(result)?.capabilities)
+/// What a ping tells: the capabilities that work now, and how the plugin is.
+pub(super) fn pong(plan: &Plan, result: &RawResult) -> Result<Vec<Capability>, Fault> {
+    let pong: PingResult = result.parse()?;
+    let capabilities = known(&plan.manifest, pong.capabilities)?;
+    let well = pong.status == "ok";
+    plan.counters.told(if well { left_out(&plan.manifest, &capabilities) } else { shown(&pong.status) });
+    Ok(capabilities)
+}
+
+/// Words about what the manifest promises and does not work now; empty when all works.
+fn left_out(manifest: &Manifest, offered: &[Capability]) -> String {
+    let missing = manifest.capabilities.iter().filter(|capability| !offered.contains(capability));
+    let missing: Vec<&str> = missing.map(|capability| capability.as_str()).collect();
+    if missing.is_empty() { String::new() } else { format!("it does not offer {} now", missing.join(", ")) }
+}
+
+/// A plugin's words, fit for one line.
+fn shown(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(200).collect()
 }
 
 fn check_identity(
@@ -270,7 +312,7 @@ fn equal(what: &str, trusted: &str, found: &str) -> Result<(), Fault> {
     if trusted == found {
         return Ok(());
     }
-    let found: String = found.chars().filter(|c| !c.is_control()).take(200).collect();
+    let found = shown(found);
     let text = format!("its {what} is “{found}”, but “{trusted}” was trusted");
     Err(Fault::new(ErrorCode::PluginIdentityMismatch, text))
 }

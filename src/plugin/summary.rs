@@ -1,8 +1,10 @@
 //! What is told about plugins: values for lists and reviews.
 
+use super::counters::CallCounts;
+use super::health::Health;
 use super::log::LogLine;
-use super::manifest::Capability;
 use crate::track::PluginId;
+use segue_protocol::manifest::Capability;
 
 /// Where a package stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -79,6 +81,21 @@ pub struct PluginReview {
     pub warning: String,
     /// The newest lines that it wrote, oldest first.
     pub log: Vec<LogLine>,
+}
+
+/// How one plugin is, and what was counted since the daemon's start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginHealth {
+    /// From pings while it runs, and from calls.
+    pub health: Health,
+    /// Why, where it is not well; else empty.
+    pub reason: String,
+    /// Whether its process lives now.
+    pub running: bool,
+    /// What confines it, and why not more.
+    pub isolation: String,
+    /// Numbers.
+    pub counts: CallCounts,
 }
 
 /// What all plugins found together.

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::backoff::{Backoff, Verdict};
-use super::error::{ErrorCode, Fault};
-use super::manifest::IdleStop;
 use super::rpc::{Lease, Over};
 use super::start::{self, Plan, Running, StartFailure};
+use segue_protocol::manifest::IdleStop;
+use segue_protocol::messages::RawResult;
+use segue_protocol::{ErrorCode, Fault};
 
 /// Commands that wait for the task; more make their senders wait.
 const MAX_COMMANDS: usize = 64;
@@ -24,7 +24,7 @@ const LAST_REPLIES: Duration = Duration::from_millis(500);
 const CLOSED_OUTPUT: Duration = Duration::from_secs(1);
 
 /// A ping on its way.
-type Answer<'a> = Pin<Box<dyn Future<Output = Result<Value, Fault>> + Send + 'a>>;
+type Answer<'a> = Pin<Box<dyn Future<Output = Result<RawResult, Fault>> + Send + 'a>>;
 type Waiter = oneshot::Sender<Result<Lease, StartFailure>>;
 
 enum Command {
@@ -188,6 +188,9 @@ impl Task {
             Ok(running) => Ok(Some(running)),
             Err(failure) => {
                 tracing::warn!(plugin = %self.plan.manifest.id, ?failure, "a plugin does not start");
+                if let Some(why) = failure.words() {
+                    self.plan.counters.crashed(why);
+                }
                 if matches!(failure, StartFailure::Failed(_)) {
                     self.backoff.crashed(Instant::now(), began.elapsed());
                 }
@@ -224,6 +227,10 @@ impl Task {
         let at_once = idle_stop == IdleStop::After(Duration::ZERO);
         let mut used = tokio::time::Instant::now();
         let mut sign_of_life: Option<Answer<'_>> = None;
+        let patience = self.plan.manifest.timeouts.ping;
+        let every = self.plan.limits.ping_every;
+        let mut check = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
+        check.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             let idle_at = match idle_stop {
                 IdleStop::After(time) => Some(used + time),
@@ -250,20 +257,24 @@ impl Task {
                     }
                     Some(Command::Suspect) if at_once => return End::Silent,
                     Some(Command::Suspect) => {
-                        let timeout = self.plan.manifest.timeouts.ping;
-                        sign_of_life.get_or_insert_with(|| Box::pin(start::ping(connection, timeout)));
+                        sign_of_life.get_or_insert_with(|| Box::pin(start::ping(connection, patience)));
                     }
                     Some(Command::Stop(stop)) => return End::Stop(Some(stop)),
                     None => return End::Stop(None),
                 },
                 () = running.process.ended() => return End::Ended,
+                // A sign of life is no use: it does not keep the process from being stopped.
+                _ = check.tick() => {
+                    sign_of_life.get_or_insert_with(|| Box::pin(start::ping(connection, patience)));
+                }
                 over = connection.over() => return End::Over(over),
                 answer = answer => {
                     sign_of_life = None;
                     match answer {
                         Err(fault) if fault.code == ErrorCode::PluginTimeout => return End::Silent,
-                        Ok(pong) => if let Ok(now) = start::pong(&self.plan, pong) {
-                            connection.set_capabilities(now);
+                        Ok(pong) => match start::pong(&self.plan, &pong) {
+                            Ok(now) => connection.set_capabilities(now),
+                            Err(fault) => self.plan.counters.misshapen(&fault),
                         },
                         // Wrong, but alive.
                         Err(_) => {}
@@ -324,8 +335,8 @@ impl Task {
             tracing::debug!(plugin = %id, "ended by itself");
         } else {
             self.backoff.crashed(Instant::now(), uptime);
-            let late = connection.dropped_replies();
-            tracing::warn!(plugin = %id, why, late, "a plugin crashed");
+            tracing::warn!(plugin = %id, why, "a plugin crashed");
+            self.plan.counters.crashed(why);
         }
         None
     }

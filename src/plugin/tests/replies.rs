@@ -74,7 +74,7 @@ def stream(id, p):
 "#;
     bench.python("demo", hook, json!({}));
     let host = bench.enabled("demo").await;
-    let most = rpc::MAX_LINE_BYTES;
+    let most = segue_protocol::MAX_LINE_BYTES;
     for piece in [4_096, 1_000_000] {
         assert_eq!(ask(&host, "demo", &format!("{most}-{piece}")).await.unwrap(), "ok");
         assert_eq!(code(&host, "demo", &format!("{}-{piece}", most + 1)).await, ErrorCode::ParseError);

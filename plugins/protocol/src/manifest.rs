@@ -1,5 +1,3 @@
-//! `plugin.json`: what a package says about itself. Read and checked, never run.
-
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
@@ -7,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::track::PluginId;
+use crate::PluginId;
 
 /// The protocol's name in manifests and handshakes.
 pub const PROTOCOL: &str = "segue.plugin/1";
@@ -26,6 +24,7 @@ const MAX_ARGUMENT_BYTES: usize = 4_096;
 /// What a plugin can be asked for; also the method's name on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Capability {
     /// Find tracks, albums and artists.
     Search,
@@ -198,42 +197,103 @@ pub struct Manifest {
     pub idle_stop: IdleStop,
 }
 
+/// `plugin.json` as it is written.
 #[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-struct RawManifest {
+#[cfg_attr(feature = "schema", schemars(rename = "Manifest"))]
+pub(crate) struct RawManifest {
+    /// The number of this schema.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = 1)))]
     schema: u32,
+    /// The name of the package's folder.
+    #[cfg_attr(feature = "schema", schemars(regex(pattern = r"^[a-z][a-z0-9-]{0,63}$")))]
     id: String,
+    /// For people.
+    #[cfg_attr(
+        feature = "schema",
+        schemars(length(min = 1, max = 200), regex(pattern = r"^[^\x00-\x1f\x7f]+$"))
+    )]
     name: String,
+    /// The author's numbering.
+    #[cfg_attr(
+        feature = "schema",
+        schemars(length(min = 1, max = 200), regex(pattern = r"^[^\x00-\x1f\x7f]+$"))
+    )]
     version: String,
+    /// The protocol's name and version.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = "segue.plugin/1")))]
     protocol: String,
+    /// Relative path of a file in the package that may be run.
+    #[cfg_attr(
+        feature = "schema",
+        schemars(
+            length(max = 1_024),
+            regex(pattern = r"^(?!\.{1,2}(/|$))(?!.*/\.{1,2}(/|$))[^/\x00]+(/[^/\x00]+)*$")
+        )
+    )]
     executable: String,
+    /// Passed as they are; no shell.
     #[serde(default)]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(length(max = 32), inner(length(max = 4_096), regex(pattern = r"^[^\x00]*$")))
+    )]
     arguments: Vec<String>,
+    /// What it can be asked for.
+    #[cfg_attr(feature = "schema", schemars(length(max = 16), extend("uniqueItems" = true)))]
     capabilities: Vec<Capability>,
+    /// What it asks to be granted.
     #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(length(max = 16)))]
     scopes: Vec<RawScope>,
+    /// How long a call may take, by method, in milliseconds.
     #[serde(default)]
     timeouts_ms: RawTimeouts,
+    /// The process is stopped after so many seconds without a call; 0: after each call; -1: never.
     #[serde(default = "default_idle_stop")]
+    #[cfg_attr(feature = "schema", schemars(range(min = -1, max = 604_800)))]
     idle_stop_s: i64,
 }
 
+/// A scope and why it is wanted.
 #[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", schemars(rename = "ScopeRequest"))]
 struct RawScope {
+    /// `network`, `local-network`, `files.read:<folder>`, `files.read:*` or `secret:<name>`.
+    #[cfg_attr(
+        feature = "schema",
+        schemars(regex(
+            pattern = r"^(network|local-network|files\.read:(\*|/(?!(.*/)?\.{1,2}(/|$))[^\x00-\x1f\x7f]*[^/\x00-\x1f\x7f][^\x00-\x1f\x7f]*)|secret:[A-Za-z0-9_.-]{1,64})$"
+        ))
+    )]
     scope: String,
+    /// For the person who reviews.
+    #[cfg_attr(feature = "schema", schemars(length(max = 1_000), regex(pattern = r"\S")))]
     reason: String,
 }
 
+/// Milliseconds, by method.
 #[derive(Deserialize, Default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", schemars(rename = "Timeouts"))]
 struct RawTimeouts {
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 30_000)))]
     initialize: Option<u64>,
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 30_000)))]
     ping: Option<u64>,
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 30_000)))]
     search: Option<u64>,
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 30_000)))]
     get_track: Option<u64>,
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 30_000)))]
     get_album: Option<u64>,
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 30_000)))]
     get_artist: Option<u64>,
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 30_000)))]
     stream: Option<u64>,
 }
 
@@ -264,7 +324,7 @@ impl Manifest {
         ensure(raw.schema == 1, || format!("schema {} is not known; write 1", raw.schema))?;
         ensure(raw.protocol == PROTOCOL, || format!("protocol must be “{PROTOCOL}”"))?;
         let id: PluginId =
-            raw.id.parse().map_err(|error: crate::track::PluginIdError| ManifestError(error.to_string()))?;
+            raw.id.parse().map_err(|error: crate::PluginIdError| ManifestError(error.to_string()))?;
         ensure(id.as_str() == folder, || {
             format!("id “{id}” differs from the name of its folder, “{folder}”")
         })?;
