@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use futures_util::FutureExt;
 use futures_util::future::join_all;
 use segue_protocol::manifest::{Capability, Scope};
 use segue_protocol::messages::{ContentParams, RawResult, SearchParams, SearchReply};
@@ -15,20 +16,46 @@ use super::decide::fault_of;
 use super::error::CallError;
 use super::host::Host;
 use super::models::{self, AlbumInfo, ArtistInfo, SearchHit};
+use super::rpc::PARSED_INLINE;
 use super::start::StartFailure;
 use super::summary::SearchOutcome;
 use super::supervisor::{OpenTrack, Supervisor};
-use crate::track::{PluginId, Reach, Resolve, ResolvedStream, Resolving, TrackInfo, TrackRef};
+use crate::track::{Kind, PluginId, Reach, Resolve, ResolvedStream, Resolving, TrackInfo, TrackRef};
 
 /// What one search may bring from one plugin.
 pub const MAX_SEARCH_LIMIT: u32 = 500;
 
+/// What is looked for, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Search {
+    /// In a person's words.
+    pub query: String,
+    /// The most results from each plugin, at most [`MAX_SEARCH_LIMIT`].
+    pub limit: u32,
+    /// Only these kinds; empty: all.
+    pub kinds: Vec<Kind>,
+    /// Only this plugin; `None`: all that can search.
+    pub plugin: Option<PluginId>,
+}
+
 impl Host {
-    /// Asks the track's plugin where its bytes are. No byte of it is fetched.
+    /// Asks the track's plugin where its bytes are. No byte of it is fetched. Who asks while the same is being
+    /// asked shares the answer.
     ///
     /// # Errors
     /// By the protocol's table.
     pub async fn resolve(&self, track: &TrackRef) -> Result<ResolvedStream, CallError> {
+        match self.enabled(&track.plugin) {
+            Ok(supervisor) => {
+                let (host, asked) = (self.clone(), track.clone());
+                let call = || async move { host.resolve_alone(&asked).await }.boxed();
+                supervisor.answers.stream(&track.content_id, call).await
+            }
+            Err(_) => self.resolve_alone(track).await,
+        }
+    }
+
+    async fn resolve_alone(&self, track: &TrackRef) -> Result<ResolvedStream, CallError> {
         let params = ContentParams { content_id: track.content_id.clone() };
         self.call(&track.plugin, Capability::Stream, params, |supervisor, info: StreamInfo| {
             let local = supervisor.plan.granted.contains(&Scope::LocalNetwork);
@@ -44,47 +71,70 @@ impl Host {
         Arc::new(PluginTrack { host: self.clone(), track, _open: open })
     }
 
-    /// Metadata of a track.
+    /// Metadata of a track, at most ten minutes old.
     ///
     /// # Errors
     /// By the protocol's table.
     pub async fn track(&self, track: &TrackRef) -> Result<TrackInfo, CallError> {
-        let params = ContentParams { content_id: track.content_id.clone() };
-        self.call(&track.plugin, Capability::GetTrack, params, |_, reply: TrackReply| {
-            models::track_info(reply.track)
-        })
-        .await
+        let convert = |reply: TrackReply| Ok((models::track_info(reply.track)?, 1));
+        self.metadata(track, Capability::GetTrack, convert).await
     }
 
-    /// An album with its tracks.
+    /// An album with its tracks, at most ten minutes old.
     ///
     /// # Errors
     /// By the protocol's table.
     pub async fn album(&self, album: &TrackRef) -> Result<AlbumInfo, CallError> {
-        let params = ContentParams { content_id: album.content_id.clone() };
-        self.call(&album.plugin, Capability::GetAlbum, params, |_, reply: AlbumReply| {
-            models::album_info(&album.plugin, reply.album)
-        })
-        .await
+        let convert = |reply: AlbumReply| {
+            let info = models::album_info(&album.plugin, reply.album)?;
+            let weight = 1 + info.tracks.len();
+            Ok((info, weight))
+        };
+        self.metadata(album, Capability::GetAlbum, convert).await
     }
 
-    /// An artist.
+    /// An artist, at most ten minutes old.
     ///
     /// # Errors
     /// By the protocol's table.
     pub async fn artist(&self, artist: &TrackRef) -> Result<ArtistInfo, CallError> {
-        let params = ContentParams { content_id: artist.content_id.clone() };
-        self.call(&artist.plugin, Capability::GetArtist, params, |_, reply: ArtistReply| {
-            models::artist_info(&artist.plugin, reply.artist)
+        let convert = |reply: ArtistReply| {
+            let info = models::artist_info(&artist.plugin, reply.artist)?;
+            let weight = 1 + info.albums.len() + info.top_tracks.len();
+            Ok((info, weight))
+        };
+        self.metadata(artist, Capability::GetArtist, convert).await
+    }
+
+    /// `convert` also tells how much the answer weighs in what is kept.
+    async fn metadata<R, T>(
+        &self,
+        of: &TrackRef,
+        method: Capability,
+        convert: impl FnOnce(R) -> Result<(T, usize), Fault>,
+    ) -> Result<T, CallError>
+    where
+        R: DeserializeOwned + Send + 'static,
+        T: Clone + Send + Sync + 'static,
+    {
+        let known =
+            self.enabled(&of.plugin).ok().and_then(|plugin| plugin.answers.get(method, &of.content_id));
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let params = ContentParams { content_id: of.content_id.clone() };
+        self.call(&of.plugin, method, params, |supervisor, reply| {
+            let (info, weight) = convert(reply)?;
+            supervisor.answers.keep(method, &of.content_id, info.clone(), weight);
+            Ok(info)
         })
         .await
     }
 
-    /// Asks one plugin, or all that are enabled and can search, at once. `limit` holds for each plugin, at
-    /// most [`MAX_SEARCH_LIMIT`].
-    pub async fn search(&self, query: &str, limit: u32, plugin: Option<&PluginId>) -> SearchOutcome {
-        let limit = limit.clamp(1, MAX_SEARCH_LIMIT);
-        let asked: Vec<PluginId> = match plugin {
+    /// Asks one plugin, or all that are enabled and can search, at once. Answers with what came in time, and with
+    /// an error for each plugin that failed.
+    pub async fn search(&self, search: &Search) -> SearchOutcome {
+        let asked: Vec<PluginId> = match &search.plugin {
             Some(plugin) => vec![plugin.clone()],
             None => self
                 .all_enabled()
@@ -93,7 +143,7 @@ impl Host {
                 .map(|supervisor| supervisor.plan.manifest.id.clone())
                 .collect(),
         };
-        let answers = join_all(asked.iter().map(|plugin| self.search_one(plugin, query, limit))).await;
+        let answers = join_all(asked.iter().map(|plugin| self.search_one(plugin, search))).await;
         let mut outcome = SearchOutcome::default();
         for (plugin, answer) in asked.into_iter().zip(answers) {
             match answer {
@@ -104,21 +154,19 @@ impl Host {
         outcome
     }
 
-    async fn search_one(
-        &self,
-        plugin: &PluginId,
-        query: &str,
-        limit: u32,
-    ) -> Result<Vec<SearchHit>, CallError> {
-        self.call(
-            plugin,
-            Capability::Search,
-            SearchParams { query: query.to_owned(), limit, kinds: None },
-            |_, reply: SearchReply| {
-                let wanted = reply.results.into_iter().take(limit as usize);
-                wanted.map(|found| models::search_hit(plugin, found)).collect()
-            },
-        )
+    async fn search_one(&self, plugin: &PluginId, search: &Search) -> Result<Vec<SearchHit>, CallError> {
+        let limit = search.limit.clamp(1, MAX_SEARCH_LIMIT);
+        let kinds =
+            (!search.kinds.is_empty()).then(|| search.kinds.iter().map(models::result_kind).collect());
+        let params = SearchParams { query: search.query.clone(), limit, kinds };
+        self.call(plugin, Capability::Search, params, |_, reply: SearchReply| {
+            let found = reply.results.into_iter().map(|found| models::search_hit(plugin, found));
+            // A plugin need not know about kinds.
+            let wanted = found.filter(|hit| {
+                hit.as_ref().map_or(true, |hit| search.kinds.is_empty() || search.kinds.contains(&hit.kind))
+            });
+            wanted.take(limit as usize).collect()
+        })
         .await
     }
 
@@ -131,11 +179,17 @@ impl Host {
     ) -> Result<T, CallError>
     where
         P: Serialize,
-        R: DeserializeOwned,
+        R: DeserializeOwned + Send + 'static,
     {
         let began = Instant::now();
         let answer = match self.call_once(plugin, method, params).await {
-            Ok((supervisor, result)) => result.parse().and_then(|reply| convert(&supervisor, reply)),
+            Ok((supervisor, result)) => {
+                let reply = parsed(result).await.and_then(|reply| convert(&supervisor, reply));
+                if let Err(fault) = &reply {
+                    supervisor.plan.counters.misshapen(fault);
+                }
+                reply
+            }
             Err(fault) => Err(fault),
         };
         answer.map_err(|fault| {
@@ -177,6 +231,15 @@ impl Host {
         }
         Ok((supervisor.clone(), answer?))
     }
+}
+
+/// Long results are parsed away from the main thread.
+async fn parsed<R: DeserializeOwned + Send + 'static>(result: RawResult) -> Result<R, Fault> {
+    if result.as_str().len() <= PARSED_INLINE {
+        return result.parse();
+    }
+    let parsing = tokio::task::spawn_blocking(move || result.parse());
+    parsing.await.unwrap_or_else(|error| Err(Fault::new(ErrorCode::InternalError, error.to_string())))
 }
 
 /// A track of a plugin's that is open.

@@ -8,6 +8,7 @@
 //! decided, `copies` holds what alone is run, `supervisor` keeps one process alive while it is used (`start`, `process`, `sandbox`,
 //! `backoff`), `rpc` carries the calls, and `models` makes the program's values of the answers (`protocol`).
 
+mod answers;
 mod backoff;
 mod calls;
 mod child_setup;
@@ -36,6 +37,7 @@ mod trust;
 mod tests;
 
 pub use backoff::Limits;
+pub use calls::{MAX_SEARCH_LIMIT, Search};
 pub use counters::CallCounts;
 pub use error::{CallError, HostError, StartError};
 pub use health::Health;

@@ -79,6 +79,14 @@ fn content(plugin: &PluginId, content_id: String) -> Result<TrackRef, Fault> {
     Ok(TrackRef { plugin: plugin.clone(), content_id })
 }
 
+pub(super) fn result_kind(kind: &Kind) -> ResultKind {
+    match kind {
+        Kind::Track => ResultKind::Track,
+        Kind::Album => ResultKind::Album,
+        Kind::Artist => ResultKind::Artist,
+    }
+}
+
 pub(super) fn search_hit(plugin: &PluginId, found: SearchResult) -> Result<SearchHit, Fault> {
     let kind = match found.kind {
         ResultKind::Track => Kind::Track,

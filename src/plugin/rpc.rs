@@ -16,6 +16,7 @@ use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{AcquireError, Notify, Semaphore, SemaphorePermit, mpsc, watch};
 
 use self::pending::{Forget, Pending};
+pub(super) use self::reader::PARSED_INLINE;
 use self::reader::Reader;
 use super::counters::Counters;
 use super::redact::Redactor;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
 
+use super::answers::Answers;
 use super::backoff::{Backoff, Verdict};
 use super::rpc::{Lease, Over};
 use super::start::{self, Plan, Running, StartFailure};
@@ -43,6 +44,8 @@ struct Stop {
 /// The handle of a plugin's task.
 pub(super) struct Supervisor {
     pub(super) plan: Arc<Plan>,
+    /// What it said lately.
+    pub(super) answers: Answers,
     commands: mpsc::Sender<Command>,
     running: Arc<AtomicBool>,
     open: Arc<AtomicUsize>,
@@ -71,7 +74,7 @@ impl Supervisor {
             open: open.clone(),
         };
         tokio::spawn(task.run());
-        Supervisor { plan, commands, running, open }
+        Supervisor { plan, answers: Answers::default(), commands, running, open }
     }
 
     /// The right to call, after starting the process where that is needed.

@@ -34,6 +34,11 @@ impl Kind {
             Kind::Artist => "artist",
         }
     }
+
+    /// The kind that a word means.
+    pub fn from_word(word: &str) -> Option<Kind> {
+        [Kind::Track, Kind::Album, Kind::Artist].into_iter().find(|kind| kind.as_str() == word)
+    }
 }
 
 /// Content of a plugin's, by the plugin's own id for it.
@@ -109,12 +114,7 @@ fn parse_segue(rest: &str) -> Result<TrackUri, UriError> {
         return Err(incomplete());
     };
     let plugin = plugin.parse::<PluginId>()?;
-    let kind = match kind {
-        "track" => Kind::Track,
-        "album" => Kind::Album,
-        "artist" => Kind::Artist,
-        _ => return Err(incomplete()),
-    };
+    let kind = Kind::from_word(kind).ok_or_else(incomplete)?;
     let content_id =
         percent_decode_str(id).decode_utf8().map_err(|_| UriError::Encoding(String::new()))?.into_owned();
     if content_id.is_empty() {

@@ -9,8 +9,8 @@ use zbus::{OwnedVariant, interface};
 
 use super::errors::Error;
 use super::values::{Dict, put, put_list, text};
-use crate::plugin::{Host, SearchHit};
-use crate::track::PluginId;
+use crate::plugin::{Host, Search, SearchHit};
+use crate::track::Kind;
 
 /// The longest query, in bytes.
 const MAX_QUERY_BYTES: usize = 1_000;
@@ -32,7 +32,8 @@ impl Catalog1 {
 
 #[interface(name = "org.segue.Catalog1", introspection_docs = false)]
 impl Catalog1 {
-    /// Asks the enabled plugins. Options: `limit` (u, of each plugin), `plugin` (s, only this one).
+    /// Asks the enabled plugins. Options: `limit` (u, of each plugin), `plugin` (s, only this one), `kinds` (as, some of
+    /// track, album and artist).
     #[zbus(out_args("results", "errors"))]
     async fn search(
         &self,
@@ -42,13 +43,13 @@ impl Catalog1 {
         if words.trim().is_empty() || words.len() > MAX_QUERY_BYTES {
             return Err(Error::BadArgument(format!("search for 1 to {MAX_QUERY_BYTES} bytes of text")));
         }
-        let (limit, plugin) = read(options)?;
+        let search = read(words, options)?;
         let Ok(_running) = self.searches.try_acquire() else {
             return Err(Error::Busy(format!(
                 "{MAX_SEARCHES} searches are running; try again when they are done"
             )));
         };
-        let outcome = self.plugins.search(&words, limit, plugin.as_ref()).await;
+        let outcome = self.plugins.search(&search).await;
         let results = outcome.results.iter().map(hit).collect();
         let errors = outcome.errors.into_iter().map(|(plugin, error)| {
             let code = i32::try_from(error.code.number()).unwrap_or(0);
@@ -58,20 +59,25 @@ impl Catalog1 {
     }
 }
 
-fn read(options: HashMap<String, OwnedVariant>) -> Result<(u32, Option<PluginId>), Error> {
-    let (mut limit, mut plugin) = (USUAL_LIMIT, None);
+fn read(query: String, options: HashMap<String, OwnedVariant>) -> Result<Search, Error> {
+    let mut search = Search { query, limit: USUAL_LIMIT, kinds: Vec::new(), plugin: None };
     for (name, value) in options {
         let wrong = |what: &str| Error::BadArgument(format!("the option {name} must be {what}"));
         match name.as_str() {
-            "limit" => limit = value.try_into().map_err(|_| wrong("a number (u)"))?,
+            "limit" => search.limit = value.try_into().map_err(|_| wrong("a number (u)"))?,
             "plugin" => {
                 let id: String = value.try_into().map_err(|_| wrong("a text (s)"))?;
-                plugin = Some(id.parse().map_err(|_| wrong("the id of a plugin"))?);
+                search.plugin = Some(id.parse().map_err(|_| wrong("the id of a plugin"))?);
+            }
+            "kinds" => {
+                let words: Vec<String> = value.try_into().map_err(|_| wrong("a list of texts (as)"))?;
+                let kinds = words.iter().map(|word| Kind::from_word(word)).collect::<Option<_>>();
+                search.kinds = kinds.ok_or_else(|| wrong("some of track, album and artist"))?;
             }
             _ => (), // of a later version
         }
     }
-    Ok((limit, plugin))
+    Ok(search)
 }
 
 /// Without the picture: its address may carry credentials.

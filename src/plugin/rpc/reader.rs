@@ -17,7 +17,7 @@ use crate::track::PluginId;
 /// Lines in a row that are no JSON-RPC, after which the process is stopped.
 const MAX_JUNK_LINES: u32 = 3;
 /// Longer lines are parsed away from the main thread.
-const PARSED_INLINE: usize = 64 * 1024;
+pub(in super::super) const PARSED_INLINE: usize = 64 * 1024;
 /// What one read takes at most.
 const PIECE_BYTES: usize = 16 * 1024;
 

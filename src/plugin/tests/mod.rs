@@ -1,8 +1,10 @@
 //! The host with real processes: small plugins are written to a folder of the test's own and run as
 //! installed ones are.
 
+mod answers;
 mod decisions;
 mod exit;
+mod faults;
 mod packages;
 mod processes;
 mod replies;
@@ -144,6 +146,10 @@ fn id(text: &str) -> PluginId {
 
 fn track(plugin: &str, content_id: &str) -> TrackRef {
     TrackRef { plugin: id(plugin), content_id: content_id.to_owned() }
+}
+
+fn search(query: &str, limit: u32, plugin: Option<&str>) -> Search {
+    Search { query: query.to_owned(), limit, kinds: Vec::new(), plugin: plugin.map(id) }
 }
 
 /// The path of the URL that the plugin answered with.

@@ -225,7 +225,7 @@ async fn a_plugin_that_never_reads_is_ended_after_the_deadline_for_writing() {
     let host = Host::start(Settings { limits, ..bench.settings() }).await.unwrap();
     allow(&host, "demo").await.unwrap();
     let long = "x".repeat(500_000);
-    let found = host.search(&long, 1, Some(&id("demo"))).await;
+    let found = host.search(&search(&long, 1, Some("demo"))).await;
     assert_eq!(found.errors[0].1.code, ErrorCode::PluginCrashed);
     assert!(found.errors[0].1.message.contains("does not read"), "{}", found.errors[0].1);
     host.shutdown().await;

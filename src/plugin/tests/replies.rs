@@ -159,13 +159,13 @@ async fn a_search_asks_all_at_once_and_one_silent_plugin_holds_up_nobody() {
     for name in ["a", "mute", "z"] {
         allow(&host, name).await.unwrap();
     }
-    let outcome = host.search("x y", 10, None).await;
+    let outcome = host.search(&search("x y", 10, None)).await;
     let titles: Vec<_> =
         outcome.results.iter().map(|hit| (hit.title.as_str(), hit.uri.to_string())).collect();
     assert_eq!(titles, [("a", "segue:a:track:x%20y".to_owned()), ("z", "segue:z:track:x%20y".to_owned())]);
     assert_eq!(outcome.errors.len(), 1);
     assert_eq!((outcome.errors[0].0.as_str(), outcome.errors[0].1.code), ("mute", ErrorCode::PluginTimeout));
-    let one = host.search("q", 10, Some(&id("noting"))).await;
+    let one = host.search(&search("q", 10, Some("noting"))).await;
     assert_eq!(one.errors[0].1.code, ErrorCode::PluginNotEnabled);
     host.shutdown().await;
 }
