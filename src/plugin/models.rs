@@ -9,7 +9,7 @@ use crate::track::{
 };
 use segue_protocol::Fault;
 use segue_protocol::models::{
-    Album, Artist, ArtistRef, ResultKind, SearchResult, StreamInfo, Track, TrackStub,
+    Album, Artist, ArtistRef, MAX_CONTENT_ID, ResultKind, SearchResult, StreamInfo, Track, TrackStub,
 };
 
 /// Headers for a URL.
@@ -73,7 +73,10 @@ fn names(artists: Vec<ArtistRef>) -> Vec<String> {
 /// A reference whose URI can stand in the queue.
 fn content(plugin: &PluginId, content_id: String) -> Result<TrackRef, Fault> {
     // Percent-encoding makes three bytes of one at most.
-    if content_id.is_empty() || content_id.len() * 3 + 100 > MAX_URI_BYTES {
+    if content_id.is_empty()
+        || content_id.chars().count() > MAX_CONTENT_ID
+        || content_id.len() * 3 + 100 > MAX_URI_BYTES
+    {
         return Err(Fault::protocol("a content_id is empty or too long"));
     }
     Ok(TrackRef { plugin: plugin.clone(), content_id })

@@ -156,7 +156,10 @@ pub struct Track {
     pub album: Option<AlbumRef>,
     /// `YYYY` or `YYYY-MM-DD`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(regex(pattern = r"^\d{4}(-\d{2}-\d{2})?$")))]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(regex(pattern = r"^\d{4}(-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01]))?$"))
+    )]
     pub date: Option<String>,
     /// The most fitting first.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "up_to::<MAX_DETAILS, _, _>")]
@@ -245,7 +248,10 @@ pub struct Album {
     pub album_type: Option<AlbumType>,
     /// `YYYY` or `YYYY-MM-DD`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(regex(pattern = r"^\d{4}(-\d{2}-\d{2})?$")))]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(regex(pattern = r"^\d{4}(-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01]))?$"))
+    )]
     pub date: Option<String>,
     /// Pictures, the best first.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "up_to::<MAX_DETAILS, _, _>")]
@@ -296,7 +302,7 @@ pub struct Artist {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StreamInfo {
     /// `http:`, `https:`, or `file:` below a granted folder.
-    #[cfg_attr(feature = "schema", schemars(regex(pattern = r"^(https?|file)://")))]
+    #[cfg_attr(feature = "schema", schemars(regex(pattern = r"^(https?://[^/\s]+|file:///)")))]
     pub url: String,
     /// Media type, for example `audio/flac`.
     #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 200)))]
@@ -335,6 +341,9 @@ pub struct StreamInfo {
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "up_to::<MAX_ALTERNATIVES, _, _>"
     )]
-    #[cfg_attr(feature = "schema", schemars(length(max = 16), inner(regex(pattern = r"^(https?|file)://"))))]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(length(max = 16), inner(regex(pattern = r"^(https?://[^/\s]+|file:///)")))
+    )]
     pub alternatives: Vec<String>,
 }

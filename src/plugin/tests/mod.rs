@@ -8,6 +8,7 @@ mod faults;
 mod packages;
 mod processes;
 mod replies;
+mod table;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
