@@ -1,7 +1,7 @@
 //! What plugins are asked.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use futures_util::future::join_all;
@@ -16,8 +16,8 @@ use super::decide::fault_of;
 use super::error::CallError;
 use super::host::Host;
 use super::models::{self, AlbumInfo, ArtistInfo, SearchHit};
-use super::rpc::PARSED_INLINE;
-use super::start::StartFailure;
+use super::rpc::{Lease, PARSED_INLINE};
+use super::start::{self, StartFailure};
 use super::summary::SearchOutcome;
 use super::supervisor::{OpenTrack, Supervisor};
 use crate::track::{Kind, PluginId, Reach, Resolve, ResolvedStream, Resolving, TrackInfo, TrackRef};
@@ -131,6 +131,23 @@ impl Host {
         .await
     }
 
+    /// Asks for a sign of life, starting the plugin where that is needed; returns how long the answer took.
+    ///
+    /// # Errors
+    /// By the protocol's table.
+    pub async fn ping(&self, plugin: &PluginId) -> Result<Duration, CallError> {
+        let began = Instant::now();
+        let answer = async {
+            let (supervisor, lease) = self.lease(plugin).await?;
+            let asked = Instant::now();
+            let pong = start::ping(&lease, supervisor.plan.manifest.timeouts.ping).await?;
+            let took = asked.elapsed();
+            lease.set_capabilities(start::pong(&supervisor.plan, &pong)?);
+            Ok(took)
+        };
+        answer.await.map_err(|fault| CallError::new(fault, plugin, "ping", began.elapsed()))
+    }
+
     /// Asks one plugin, or all that are enabled and can search, at once. Answers with what came in time, and with
     /// an error for each plugin that failed.
     pub async fn search(&self, search: &Search) -> SearchOutcome {
@@ -208,6 +225,21 @@ impl Host {
         method: Capability,
         params: P,
     ) -> Result<(Arc<Supervisor>, RawResult), Fault> {
+        let (supervisor, lease) = self.lease(plugin).await?;
+        if !lease.capabilities().contains(&method) {
+            let text = format!("it does not offer {} now", method.as_str());
+            return Err(Fault::new(ErrorCode::CapabilityMissing, text));
+        }
+        let timeout = supervisor.plan.manifest.timeouts.of(method);
+        let answer = lease.call(method.as_str(), Some(params), timeout).await;
+        if answer.as_ref().is_err_and(|fault| fault.code == ErrorCode::PluginTimeout) {
+            supervisor.suspect();
+        }
+        Ok((supervisor.clone(), answer?))
+    }
+
+    /// The right to call a plugin, which is started where that is needed.
+    async fn lease(&self, plugin: &PluginId) -> Result<(Arc<Supervisor>, Lease), Fault> {
         let not_enabled = |why| Fault::new(ErrorCode::PluginNotEnabled, why);
         let mut supervisor = self.enabled(plugin).map_err(not_enabled)?;
         let lease = match supervisor.lease().await {
@@ -219,17 +251,7 @@ impl Host {
             }
             other => other,
         };
-        let lease = lease.map_err(fault_of)?;
-        if !lease.capabilities().contains(&method) {
-            let text = format!("it does not offer {} now", method.as_str());
-            return Err(Fault::new(ErrorCode::CapabilityMissing, text));
-        }
-        let timeout = supervisor.plan.manifest.timeouts.of(method);
-        let answer = lease.call(method.as_str(), Some(params), timeout).await;
-        if answer.as_ref().is_err_and(|fault| fault.code == ErrorCode::PluginTimeout) {
-            supervisor.suspect();
-        }
-        Ok((supervisor.clone(), answer?))
+        Ok((supervisor, lease.map_err(fault_of)?))
     }
 }
 

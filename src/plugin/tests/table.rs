@@ -33,9 +33,7 @@ fn parse(of: &str, record: &Value) -> Result<(), Fault> {
             let Message::Reply(1, Err(fault)) = Message::parse(line) else { panic!("no error: {record}") };
             if fault.code == ErrorCode::PluginProtocolError { Err(fault) } else { Ok(()) }
         }
-        "Manifest" => {
-            Manifest::parse(text.as_bytes(), "demo").map(drop).map_err(|error| Fault::protocol(error))
-        }
+        "Manifest" => Manifest::parse(text.as_bytes(), "demo").map(drop).map_err(Fault::protocol),
         other => panic!("a row of no type: {other}"),
     }
 }
