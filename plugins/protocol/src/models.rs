@@ -18,11 +18,12 @@ pub const MAX_ALTERNATIVES: usize = 16;
 pub const MAX_HEADERS: usize = 32;
 
 /// What a search result is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ResultKind {
     /// Something that plays.
+    #[default]
     Track,
     /// A list of tracks.
     Album,
@@ -31,7 +32,7 @@ pub enum ResultKind {
 }
 
 /// Something that a search found.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SearchResult {
     /// What it is.

@@ -1,0 +1,206 @@
+//! Compiled plugins as processes, over real pipes.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+/// Generous: nothing waits for it to pass.
+const LONG: Duration = Duration::from_secs(30);
+
+struct Plugin {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Plugin {
+    fn start(example: &str) -> Plugin {
+        let me = std::env::current_exe().unwrap();
+        let program: PathBuf = me.parent().unwrap().parent().unwrap().join("examples").join(example);
+        let mut child = Command::new(program)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the examples are built with the tests");
+        let (input, output) = (child.stdin.take(), child.stdout.take().unwrap());
+        Plugin { child, input, output: BufReader::new(output) }
+    }
+
+    fn write(&mut self, line: impl AsRef<[u8]>) {
+        let input = self.input.as_mut().unwrap();
+        input.write_all(line.as_ref()).unwrap();
+        input.write_all(b"\n").unwrap();
+    }
+
+    fn send(&mut self, id: impl Into<Value>, method: &str, params: Value) {
+        let line = json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params});
+        self.write(line.to_string());
+    }
+
+    fn stream(&mut self, id: u32, content_id: &str) {
+        self.send(id, "stream", json!({"content_id": content_id}));
+    }
+
+    fn read(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    }
+
+    /// Closes standard input; returns what it wrote on standard error until it ended.
+    fn end(mut self) -> String {
+        drop(self.input.take());
+        let began = Instant::now();
+        let mut words = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut words).unwrap();
+        assert!(self.child.wait().unwrap().success());
+        assert!(began.elapsed() < LONG);
+        let mut rest = String::new();
+        self.output.read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, "", "nothing but replies");
+        words
+    }
+}
+
+fn initialize(plugin: &mut Plugin) -> Value {
+    let params = json!({
+        "protocol": "segue.plugin/1", "host": {"name": "segue", "version": "1"}, "scopes": ["network"],
+        "dirs": {"data": "/tmp", "cache": "/tmp"}, "config": {"greeting": "hello"}, "secrets": {}, "later": 1,
+    });
+    plugin.send(0, "initialize", params);
+    plugin.read()
+}
+
+#[test]
+fn it_shakes_hands_by_its_manifest_and_answers_every_method() {
+    let mut plugin = Plugin::start("catalogue");
+    let all = json!(["search", "get_track", "get_album", "get_artist", "stream"]);
+    let hands = initialize(&mut plugin);
+    let said = json!({"protocol": "segue.plugin/1", "id": "catalogue", "version": "1.0.0", "capabilities": all, "scopes": ["network"]});
+    assert_eq!(hands["result"], said);
+    plugin.send(1, "ping", Value::Null);
+    assert_eq!(plugin.read()["result"], json!({"status": "ok", "version": "1.0.0", "capabilities": all}));
+    plugin.send(2, "search", json!({"query": "CLEAR"}));
+    assert_eq!(plugin.read()["result"]["results"][0]["content_id"], "clear");
+    plugin.send(3, "search", json!({"query": "", "limit": 2, "kinds": ["track"]}));
+    assert_eq!(plugin.read()["result"]["results"].as_array().unwrap().len(), 2);
+    for (method, content, field) in
+        [("get_track", "haze", "track"), ("get_album", "skies", "album"), ("get_artist", "weather", "artist")]
+    {
+        plugin.send("a text", method, json!({"content_id": content}));
+        let reply = plugin.read();
+        assert_eq!(
+            (&reply["id"], &reply["result"][field]["content_id"]),
+            (&json!("a text"), &json!(content))
+        );
+    }
+    plugin.stream(4, "drizzle");
+    assert_eq!(plugin.read()["result"]["url"], "https://example.org/drizzle.flac");
+    plugin.stream(5, "nothing");
+    assert_eq!(plugin.read()["error"], json!({"code": 3, "message": "there is no “nothing” here"}));
+    assert_eq!(plugin.end(), "");
+}
+
+#[test]
+fn what_is_no_call_is_refused_or_met_with_silence() {
+    let mut plugin = Plugin::start("catalogue");
+    for junk in [&b"hello"[..], b"{\"jsonrpc\":", b"\xff\xfe", b"", "[".repeat(100_000).as_bytes()] {
+        plugin.write(junk);
+        let reply = plugin.read();
+        assert_eq!((&reply["id"], &reply["error"]["code"]), (&Value::Null, &json!(-32700)), "{}", junk.len());
+    }
+    plugin.write("[1]");
+    assert_eq!(plugin.read()["error"]["code"], -32600);
+    plugin.write(r#"{"jsonrpc":"2.0","method":"stream"}"#);
+    plugin.send(1, "sing", Value::Null);
+    assert_eq!(plugin.read()["error"]["code"], -32601);
+    plugin.send(2, "stream", json!({"id": 1}));
+    assert_eq!(plugin.read()["error"]["code"], -32602);
+    plugin.write(vec![b'x'; 10 * 1024 * 1024 + 1]);
+    assert_eq!(plugin.read()["error"]["code"], -32700);
+    plugin.send(3, "ping", Value::Null);
+    assert_eq!(plugin.read()["id"], 3);
+    assert_eq!(plugin.end(), "");
+}
+
+#[test]
+fn prints_and_panics_go_to_standard_error_and_cost_nothing_else() {
+    let mut plugin = Plugin::start("odd");
+    initialize(&mut plugin);
+    plugin.stream(1, "print");
+    assert_eq!(plugin.read()["result"]["url"], "https://example.org/print");
+    plugin.stream(2, "panic");
+    assert_eq!(plugin.read()["error"]["code"], 1);
+    plugin.stream(3, "long");
+    let reply = plugin.read();
+    assert_eq!(reply["error"]["code"], 1);
+    assert!(reply["error"]["message"].as_str().unwrap().contains("10485760"));
+    plugin.stream(4, "region");
+    assert_eq!(
+        plugin.read()["error"],
+        json!({"code": 6, "message": "not here", "data": {"reason": "region"}})
+    );
+    plugin.send(5, "search", json!({"query": "slowly"}));
+    assert_eq!(
+        plugin.read()["error"],
+        json!({"code": 5, "message": "slowly", "data": {"retry_after_ms": 2000}})
+    );
+    let words = plugin.end();
+    for part in ["I! greeting is \"hello\"", "a stray print", "a child's print", "E! ", "as asked"] {
+        assert!(words.contains(part), "{part} in {words}");
+    }
+}
+
+#[test]
+fn calls_run_at_the_same_time_and_a_ping_waits_for_none() {
+    let mut plugin = Plugin::start("odd");
+    for id in 1..=3 {
+        plugin.stream(id, "hold");
+    }
+    plugin.send(4, "ping", Value::Null);
+    assert_eq!(plugin.read()["id"], 4);
+    for id in 5..=15 {
+        plugin.stream(id, "quick");
+        assert_eq!(plugin.read()["id"], id);
+    }
+    plugin.stream(16, "release");
+    let mut ids: Vec<u64> = (0..4).map(|_| plugin.read()["id"].as_u64().unwrap()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, [1, 2, 3, 16]);
+    plugin.end();
+}
+
+#[test]
+fn it_ends_with_the_player_also_in_the_middle_of_a_call() {
+    let mut plugin = Plugin::start("odd");
+    plugin.stream(1, "hold");
+    plugin.end();
+    // Nobody reads: the next reply ends it.
+    let mut plugin = Plugin::start("odd");
+    plugin.output = BufReader::new(closed());
+    plugin.send(1, "ping", Value::Null);
+    assert!(plugin.child.wait().unwrap().success());
+}
+
+/// A pipe that nobody writes to.
+fn closed() -> ChildStdout {
+    let mut child = Command::new("/bin/true").stdout(Stdio::piped()).spawn().unwrap();
+    let output = child.stdout.take().unwrap();
+    child.wait().unwrap();
+    output
+}
+
+#[test]
+fn a_pipe_is_enough_to_try_it() {
+    let mut plugin = Plugin::start("catalogue");
+    plugin.input.as_mut().unwrap().write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}").unwrap();
+    drop(plugin.input.take());
+    assert_eq!(plugin.read()["id"], 1);
+    assert!(plugin.child.wait().unwrap().success());
+}
