@@ -32,13 +32,17 @@ pub(super) fn scopes_of(decision: &Decision) -> Vec<Scope> {
 
 /// What trusting this plugin means.
 pub(super) fn warning(plugin: &PluginSummary, isolation: &Isolation) -> String {
-    let reach = match isolation {
-        Isolation::Bubblewrap => {
+    let reach = match isolation.is_enforced() {
+        true => {
             "It is confined: it sees the system's programs, its own package and folders, and what you grant."
+                .to_owned()
         }
-        Isolation::Advisory(_) => {
-            "It is NOT confined on this machine: it can read and change whatever the player's user can, \
-             also over the network, whatever scopes you grant."
+        false => {
+            let gaps: Vec<&str> = isolation.gaps().iter().map(|gap| gap.text()).collect();
+            format!(
+                "It is NOT confined as it should be on this machine. Whatever scopes you grant: {}.",
+                gaps.join("; ")
+            )
         }
     };
     format!(

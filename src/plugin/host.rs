@@ -16,9 +16,8 @@ use super::discovery::{self, Found};
 use super::error::{HostError, StartError};
 use super::log::{Log, LogLine};
 use super::package::Package;
-use super::process::{Isolation, Launcher};
+use super::process::{Isolation, Launcher, Means, find_runner, strays};
 use super::start::{Plan, private_folder};
-use super::strays;
 use super::summary::{PluginHealth, PluginReview, PluginState, PluginSummary};
 use super::supervisor::Supervisor;
 use super::trust::{Decision, TrustStore, Who};
@@ -44,9 +43,11 @@ pub struct Settings {
     /// The folder of the distribution's packages: the old copy of one that was upgraded and asks for no
     /// further scope serves on until it is reviewed.
     pub packaged: PathBuf,
-    /// The program that confines plugins, an absolute path. Where it does not work, plugins are plain
-    /// children, and that is reported.
+    /// The program that gives plugins namespaces of their own, an absolute path. Where it does not work, a keeper
+    /// does what it can, and what it cannot is reported.
     pub bubblewrap: PathBuf,
+    /// `segue-plugin-runner`, an absolute path. Without it no plugin is started.
+    pub runner: PathBuf,
     /// Times of supervision.
     pub limits: Limits,
 }
@@ -63,6 +64,7 @@ impl Settings {
             require_sandbox: false,
             packaged,
             bubblewrap: PathBuf::from("/usr/bin/bwrap"),
+            runner: find_runner(),
             limits: Limits::default(),
         }
     }
@@ -121,10 +123,15 @@ impl Host {
     /// # Errors
     /// A folder for state that cannot be used, or no thread.
     pub async fn start(settings: Settings) -> Result<Host, StartError> {
-        let launcher = Launcher::new(&settings.bubblewrap).await.map_err(StartError::Thread)?;
-        match launcher.isolation() {
-            Isolation::Bubblewrap => tracing::info!("plugins are confined by bubblewrap"),
-            Isolation::Advisory(why) => tracing::warn!(why, "plugins cannot be confined on this machine"),
+        let (bubblewrap, runner) = (settings.bubblewrap.clone(), settings.runner.clone());
+        let launcher = Launcher::new(bubblewrap, runner).await.map_err(StartError::Thread)?;
+        let isolation = launcher.isolation();
+        if isolation.is_enforced() {
+            tracing::info!(%isolation, "plugins are confined");
+        } else if isolation.means() == Means::Nothing {
+            tracing::error!(%isolation, "no plugin can be started");
+        } else {
+            tracing::warn!(%isolation, "plugins are not fully confined on this machine");
         }
         let at = settings.clone();
         let prepared = tokio::task::spawn_blocking(move || {
@@ -171,7 +178,7 @@ impl Host {
         let entry = winner(&entries, id).ok_or_else(|| HostError::NotInstalled(shown(id)))?;
         let summary = self.summary(entry);
         let log = self.log_of(id).newest(50);
-        let warning = warning(&summary, self.0.launcher.isolation());
+        let warning = warning(&summary, &self.isolation_of(entry));
         let Ok(package) = &entry.found.package else {
             return Ok(PluginReview {
                 summary,
@@ -380,6 +387,7 @@ impl Host {
             config_file: config_dir.join("plugins").join(format!("{id}.toml")),
             require_sandbox: *require_sandbox,
             launcher: self.0.launcher.clone(),
+            measured: Mutex::default(),
             log: self.log_of(id),
             counters: self.counters_of(&package.manifest.id),
             limits: *limits,
@@ -427,9 +435,15 @@ impl Host {
             granted: entry.granted.clone(),
             fingerprint: package.map(|p| p.fingerprint.to_string()).unwrap_or_default(),
             path: entry.found.path.display().to_string(),
-            isolation: self.0.launcher.isolation().to_string(),
+            isolation: self.isolation_of(entry).to_string(),
             running: entry.supervisor.as_ref().is_some_and(|supervisor| supervisor.is_running()),
         }
+    }
+
+    /// Measured when it was started last, else what a trial has shown.
+    fn isolation_of(&self, entry: &Entry) -> Isolation {
+        let measured = entry.supervisor.as_ref().map(|supervisor| supervisor.plan.isolation());
+        measured.unwrap_or_else(|| self.0.launcher.isolation().clone())
     }
 
     pub(super) fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {

@@ -5,13 +5,12 @@
 //! starts processes.
 //!
 //! From a folder to a reply: `discovery` reads the packages (`manifest`, `package`), `trust` knows what was
-//! decided, `copies` holds what alone is run, `supervisor` keeps one process alive while it is used (`start`, `process`, `sandbox`,
+//! decided, `copies` holds what alone is run, `supervisor` keeps one process alive while it is used (`start`, `process`,
 //! `backoff`), `rpc` carries the calls, and `models` makes the program's values of the answers (`protocol`).
 
 mod answers;
 mod backoff;
 mod calls;
-mod child_setup;
 mod copies;
 mod counters;
 mod decide;
@@ -22,13 +21,10 @@ mod host;
 mod log;
 mod models;
 mod package;
-mod pidfd;
 mod process;
 mod redact;
 mod rpc;
-mod sandbox;
 mod start;
-mod strays;
 mod summary;
 mod supervisor;
 mod trust;
@@ -45,7 +41,7 @@ pub use host::{Host, Settings};
 pub use log::{LogLevel, LogLine};
 pub use models::{AlbumInfo, ArtistInfo, SearchHit};
 pub use package::{Fingerprint, Package, PackageError, PackageFile};
-pub use process::Isolation;
+pub use process::{Gap, Isolation, LaunchError, Means};
 pub use segue_protocol::ErrorCode;
 pub use segue_protocol::manifest::{
     Capability, IdleStop, Manifest, ManifestError, Scope, ScopeRequest, Timeouts,

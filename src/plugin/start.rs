@@ -18,10 +18,9 @@ use super::copies::CopyStore;
 use super::counters::Counters;
 use super::log::Log;
 use super::package::{self, Fingerprint, PackageFile};
-use super::process::{Isolation, Launcher, Process};
+use super::process::{Isolation, Launch, LaunchError, Launcher, Process};
 use super::redact::Redactor;
 use super::rpc::Connection;
-use super::sandbox::Launch;
 use segue_protocol::manifest::{Capability, Manifest, PROTOCOL, Scope};
 use segue_protocol::messages::{Dirs, HostFacts, InitializeParams, InitializeResult, PingResult, RawResult};
 use segue_protocol::{ErrorCode, Fault};
@@ -44,9 +43,23 @@ pub(super) struct Plan {
     pub(super) config_file: PathBuf,
     pub(super) require_sandbox: bool,
     pub(super) launcher: Launcher,
+    /// What kept it in bounds when it was started last.
+    pub(super) measured: Mutex<Option<Isolation>>,
     pub(super) log: Log,
     pub(super) counters: Arc<Counters>,
     pub(super) limits: Limits,
+}
+
+impl Plan {
+    /// What keeps it in bounds: measured when it was started last, else what a trial has shown.
+    pub(super) fn isolation(&self) -> Isolation {
+        let measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
+        measured.as_ref().unwrap_or_else(|| self.launcher.isolation()).clone()
+    }
+
+    fn note(&self, isolation: Isolation) {
+        *self.measured.lock().unwrap_or_else(PoisonError::into_inner) = Some(isolation);
+    }
 }
 
 /// Why a plugin did not start.
@@ -108,12 +121,6 @@ struct Prepared {
 
 /// Starts the plugin once. Dropping the future ends what was started.
 pub(super) async fn start(plan: Arc<Plan>) -> Result<Running, StartFailure> {
-    if let Isolation::Advisory(why) = plan.launcher.isolation()
-        && plan.require_sandbox
-    {
-        let text = format!("require_sandbox is set, and plugins cannot be confined here: {why}");
-        return Err(StartFailure::Refused(Fault::new(ErrorCode::PluginNotEnabled, text)));
-    }
     let for_disk = plan.clone();
     let prepared = tokio::task::spawn_blocking(move || prepare(&for_disk)).await;
     let prepared = prepared.map_err(|error| StartFailure::Failed(cannot_start(error)))??;
@@ -132,9 +139,10 @@ pub(super) async fn start(plan: Arc<Plan>) -> Result<Running, StartFailure> {
                 |scope| if let Scope::FilesRead(folder) = scope { Some(folder.clone()) } else { None },
             )
             .collect(),
+        require_sandbox: plan.require_sandbox,
     };
-    let (process, pipes) =
-        plan.launcher.start(launch).await.map_err(|error| StartFailure::Failed(cannot_start(error)))?;
+    let (process, pipes) = plan.launcher.start(launch).await.map_err(|error| not_launched(&plan, error))?;
+    plan.note(process.isolation().clone());
     let id = &plan.manifest.id;
     let redactor = Redactor::new(prepared.secrets.values().cloned());
     let drain = tokio::spawn(plan.log.clone().drain(id.clone(), pipes.stderr, redactor.clone()));
@@ -170,6 +178,18 @@ fn last_words(log: &Log) -> String {
 
 fn cannot_start(error: impl std::fmt::Display) -> Fault {
     Fault::new(ErrorCode::PluginCrashed, format!("it cannot be started: {error}"))
+}
+
+fn not_launched(plan: &Plan, error: LaunchError) -> StartFailure {
+    let text = error.to_string();
+    match error {
+        LaunchError::Unconfined(isolation) => {
+            plan.note(*isolation);
+            refused(text)
+        }
+        LaunchError::Runner { .. } => refused(text),
+        LaunchError::Failed(_) | LaunchError::Io(_) => StartFailure::Failed(cannot_start(text)),
+    }
 }
 
 fn refused(text: impl Into<String>) -> StartFailure {

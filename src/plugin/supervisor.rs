@@ -254,6 +254,11 @@ impl Task {
             let busy = || connection.in_use() || self.open.load(Ordering::Acquire) > 0;
             tokio::select! {
                 command = self.commands.recv() => match command {
+                    // Served by a fresh process, which sees the present files for resolving names.
+                    Some(Command::Lease(waiter)) if !busy() && running.process.is_outdated() => {
+                        self.waiters.push(waiter);
+                        return End::Idle;
+                    }
                     Some(Command::Lease(waiter)) => {
                         used = tokio::time::Instant::now();
                         let _ = waiter.send(Ok(connection.lease()));
@@ -350,8 +355,7 @@ fn disabled() -> Fault {
 }
 
 /// Close standard input, wait, SIGTERM, wait, SIGKILL.
-async fn stop_orderly(mut running: Running, grace: Duration) {
-    running.process.note_descendants();
+async fn stop_orderly(running: Running, grace: Duration) {
     running.connection.close_input();
     if tokio::time::timeout(grace, running.process.ended()).await.is_err() {
         running.process.terminate();
@@ -362,8 +366,7 @@ async fn stop_orderly(mut running: Running, grace: Duration) {
 }
 
 /// The same at the daemon's exit.
-async fn stop_fast(mut running: Running, grace: Duration) {
-    running.process.note_descendants();
+async fn stop_fast(running: Running, grace: Duration) {
     running.connection.close_input();
     running.process.terminate();
     let _ = tokio::time::timeout(grace, running.process.ended()).await;

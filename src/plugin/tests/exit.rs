@@ -111,6 +111,7 @@ async fn a_killed_daemon_leaves_no_plugin_and_no_descendant_behind() {
         let at = |name: &str| Path::new(&folder).join(name);
         let settings = Settings {
             folders: vec![at("plugins")],
+            runner: runner(),
             ..Settings::new(at("state"), at("cache"), at("config"))
         };
         let host = Host::start(settings).await.unwrap();

@@ -92,6 +92,7 @@ impl Bench {
                 stop_grace: Duration::from_millis(500),
                 ..Limits::default()
             },
+            runner: runner(),
             ..Settings::new(state, cache, config)
         }
     }
@@ -111,6 +112,34 @@ impl Bench {
         allow(&host, id).await.unwrap();
         host
     }
+}
+
+/// The runner, built when it is missing or older than its source: tests of the library alone do not build it.
+fn runner() -> PathBuf {
+    static BUILT: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
+    BUILT
+        .get_or_init(|| {
+            let runner = process::find_runner();
+            let source = Path::new(env!("CARGO_MANIFEST_DIR"));
+            let time = |path: &Path| fs::metadata(path).and_then(|facts| facts.modified()).ok();
+            let folder =
+                fs::read_dir(source.join("src/bin/segue-plugin-runner")).into_iter().flatten().flatten();
+            let mut files: Vec<PathBuf> = folder.map(|file| file.path()).collect();
+            files.push(source.join("src/plugin/process/contract.rs"));
+            if files.iter().all(|file| time(file) <= time(&runner)) {
+                return runner;
+            }
+            let mut build = std::process::Command::new(env!("CARGO"));
+            build.args(["build", "--quiet", "--offline", "--bin", "segue-plugin-runner"]);
+            if !cfg!(debug_assertions) {
+                build.arg("--release");
+            }
+            match build.current_dir(source).status() {
+                Ok(status) if status.success() => process::find_runner(),
+                failed => panic!("the runner is not built: {failed:?}"),
+            }
+        })
+        .clone()
 }
 
 fn write_package(folder: &Path, id: &str, program: &str, extra: Value) {

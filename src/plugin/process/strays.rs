@@ -1,20 +1,23 @@
 //! Ends what an earlier run of the daemon left behind.
 //!
-//! A plugin's processes end with the daemon. Two remainders are possible after its SIGKILL: bubblewrap's own child,
-//! if bubblewrap was ended between that child's creation and the moment at which the child asks to end with it; and,
-//! where nothing confines plugins, a process that left its group. Both carry the path of a verified copy in their
-//! arguments, and nobody but the daemon that owns this state folder starts those.
+//! A plugin's processes end with the daemon. Remainders are possible after its SIGKILL: bubblewrap's own child, if
+//! bubblewrap was ended between that child's creation and the moment at which the child asks to end with it; a
+//! keeper that is not done yet; and, where a keeper was ended as well, a process that left its session. They carry
+//! the path of a verified copy in their arguments, and nobody but the daemon that owns this state folder starts
+//! those.
 
 use std::path::Path;
 
 use nix::sys::signal::Signal;
 use nix::unistd::Uid;
 
+use super::RUNNER;
 use super::pidfd::{self, PidFd};
+use super::spawn::END;
 
 /// Ends every process of this user that was started from a copy below `packages` and that lost its parent.
 /// To be called before the first plugin is started.
-pub(super) fn end(packages: &Path) {
+pub(in crate::plugin) fn end(packages: &Path) {
     let Ok(processes) = std::fs::read_dir("/proc") else { return };
     for process in processes.flatten() {
         let Some(pid) = process.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
@@ -22,27 +25,33 @@ pub(super) fn end(packages: &Path) {
         };
         // The handle first: whatever is read afterwards is about this very process, or about none.
         let Ok(handle) = PidFd::open_raw(pid) else { continue };
-        if is_stray(&process.path(), packages) {
+        if let Some(signal) = what_ends(&process.path(), packages) {
             tracing::warn!(pid, "a plugin's process outlived an earlier segued; it is ended");
-            pidfd::send(&handle, Signal::SIGKILL);
+            pidfd::send(&handle, signal);
         }
     }
 }
 
-fn is_stray(process: &Path, packages: &Path) -> bool {
-    let Ok(arguments) = std::fs::read(process.join("cmdline")) else { return false };
+/// The signal for a stray. A keeper is asked to end what it keeps, and ends after that.
+fn what_ends(process: &Path, packages: &Path) -> Option<Signal> {
+    let arguments = std::fs::read(process.join("cmdline")).ok()?;
     let mut arguments =
         arguments.split(|byte| *byte == 0).map(|word| Path::new(std::str::from_utf8(word).unwrap_or("")));
-    let is_bubblewrap = arguments.clone().next().is_some_and(|program| program.ends_with("bwrap"));
+    let program = arguments.clone().next()?;
+    let (is_bubblewrap, is_keeper) = (program.ends_with("bwrap"), program.ends_with(RUNNER));
     if !arguments.any(|word| word.starts_with(packages)) {
-        return false;
+        return None;
     }
-    let Ok(status) = std::fs::read_to_string(process.join("status")) else { return false };
+    let status = std::fs::read_to_string(process.join("status")).ok()?;
     let field =
         |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next());
     let is_orphan = field("PPid:") == Some("1");
     let is_ours = field("Uid:") == Some(Uid::current().to_string().as_str());
-    is_ours && (is_orphan || is_bubblewrap)
+    match is_ours && (is_orphan || is_bubblewrap || is_keeper) {
+        true if is_keeper => Some(END),
+        true => Some(Signal::SIGKILL),
+        false => None,
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,63 @@
+//! Landlock: which files a plugin may touch, and whom it may signal.
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, RestrictionStatus,
+    Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope, path_beneath_rules,
+};
+
+use crate::contract::Task;
+
+/// The newest rules that are asked for; an older kernel enforces those that it knows.
+const NEWEST: ABI = ABI::V10;
+/// The version that brought the scope of signals.
+const SIGNALS: ABI = ABI::V6;
+/// Devices that programs need and that give nothing away.
+const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+
+/// Forbids whatever the task does not list. Returns the version in effect, 0 where the kernel has no Landlock.
+pub fn confine(task: &Task) -> Result<i32, String> {
+    let status = restrict(task).map_err(|error| format!("Landlock: {error}"))?;
+    Ok(version(&status).map_or(0, |abi| abi as i32))
+}
+
+fn restrict(task: &Task) -> Result<RestrictionStatus, RulesetError> {
+    let all = AccessFs::from_all(NEWEST);
+    let read: BitFlags<AccessFs> = AccessFs::ReadFile | AccessFs::ReadDir;
+    let devices = AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev;
+    let mut rules = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(all)?
+        .scope(Scope::from_all(NEWEST))?;
+    if !task.network {
+        rules = rules.handle_access(AccessNet::from_all(NEWEST))?;
+    }
+    rules
+        .create()?
+        .add_rules(path_beneath_rules(&task.run, read | AccessFs::Execute))?
+        .add_rules(path_beneath_rules(&task.read, read))?
+        .add_rules(path_beneath_rules(&task.write, all & !devices))?
+        .add_rules(path_beneath_rules(DEVICES, AccessFs::ReadFile | AccessFs::WriteFile))?
+        .restrict_self()
+}
+
+/// Puts this process and its descendants where their signals reach nobody else. Returns whether the kernel
+/// does that.
+pub fn shield() -> bool {
+    let shielded = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .scope(Scope::Signal)
+        .and_then(Ruleset::create)
+        .and_then(|rules| rules.restrict_self());
+    shielded.is_ok_and(|status| {
+        status.ruleset == RulesetStatus::FullyEnforced && version(&status).is_some_and(|abi| abi >= SIGNALS)
+    })
+}
+
+fn version(status: &RestrictionStatus) -> Option<ABI> {
+    match status.landlock {
+        LandlockStatus::Available { effective_abi, .. } if status.ruleset != RulesetStatus::NotEnforced => {
+            Some(effective_abi)
+        }
+        _ => None,
+    }
+}
