@@ -7,9 +7,9 @@ use nix::sys::resource::{Resource, setrlimit};
 
 /// Open files.
 pub const MAX_OPEN_FILES: u64 = 256;
-/// Private memory of one process that it can write to, in bytes. Node takes 120 MiB of it before it has done
-/// anything, mostly for the stacks and heaps of its threads.
-pub const MAX_DATA: u64 = 768 * 1024 * 1024;
+/// Private memory of one process that it can write to, in bytes. Node takes 50 MiB of it before it has done anything,
+/// mostly for the stacks and heaps of its threads.
+pub const MAX_DATA: u64 = 512 * 1024 * 1024;
 /// The longest file, in bytes.
 pub const MAX_FILE: u64 = 256 * 1024 * 1024;
 /// Processes and threads, with all its descendants'. Node has 11 threads.

@@ -75,12 +75,14 @@ pub(super) struct Stamp(Vec<Option<(u64, u64, i64, i64)>>);
 impl Stamp {
     /// Of files that are seen one by one; what is replaced in a folder that is seen as a whole does not matter.
     pub(super) fn now() -> Stamp {
+        let mut files: Vec<PathBuf> = NAMES.iter().chain(&[RESOLVER]).map(PathBuf::from).collect();
+        files.extend(fs::canonicalize(RESOLVER).ok().filter(|target| folder_of(target).is_none()));
+        Stamp::of(&files)
+    }
+
+    fn of(files: &[PathBuf]) -> Stamp {
         let facts = |facts: fs::Metadata| (facts.dev(), facts.ino(), facts.mtime(), facts.mtime_nsec());
-        let files = NAMES.iter().chain(&[RESOLVER]);
-        let mut seen: Vec<_> = files.map(|path| fs::symlink_metadata(path).ok().map(facts)).collect();
-        let target = fs::canonicalize(RESOLVER).ok().filter(|target| folder_of(target).is_none());
-        seen.push(target.and_then(|target| fs::metadata(target).ok()).map(facts));
-        Stamp(seen)
+        Stamp(files.iter().map(|path| fs::symlink_metadata(path).ok().map(facts)).collect())
     }
 }
 
@@ -101,5 +103,20 @@ mod tests {
         ] {
             assert_eq!(folder_of(Path::new(target)).as_deref(), folder.map(Path::new), "{target}");
         }
+    }
+
+    #[test]
+    fn a_file_that_is_replaced_or_written_to_has_another_stamp() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, new] = ["resolv.conf", "resolv.conf.new"].map(|name| folder.path().join(name));
+        let files = [file.clone()];
+        let missing = Stamp::of(&files);
+        fs::write(&file, "nameserver 192.0.2.1").unwrap();
+        let first = Stamp::of(&files);
+        assert_eq!(first, Stamp::of(&files));
+        fs::write(&new, "nameserver 192.0.2.2").unwrap();
+        fs::rename(&new, &file).unwrap();
+        let second = Stamp::of(&files);
+        assert!(missing != first && first != second);
     }
 }

@@ -7,10 +7,21 @@ use super::*;
 /// Names the folder of the test that this process is the victim of.
 const VICTIM: &str = "SEGUE_TEST_VICTIM";
 
-/// A plugin that leaves a descendant in a session of its own, which holds the pipes.
+/// A plugin that leaves a descendant in a session of its own, which forked twice and holds the pipes.
 fn leaves_a_descendant(mark: &str) -> String {
     format!(
-        "def stream(id, p):\n    subprocess.Popen(['/usr/bin/python3', '-c', 'import time; time.sleep(600)', '{mark}'], start_new_session=True)\n    answer(id, url('ok'))"
+        r#"
+def stream(id, p):
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        if os.fork() == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.signal(signal.SIGHUP, signal.SIG_IGN)
+            os.execv('/usr/bin/python3', ['python3', '-c', 'import time; time.sleep(600)', '{mark}'])
+        os._exit(0)
+    os.waitpid(child, 0)
+    answer(id, url('ok'))
+"#
     )
 }
 
@@ -72,16 +83,53 @@ def stream(id, p):
 }
 
 #[tokio::test]
-async fn without_confinement_descendants_end_too() {
+async fn under_the_keeper_descendants_end_too() {
     let bench = Bench::new();
     let mark = format!("segue-plain-{}", std::process::id());
-    bench.python("demo", &leaves_a_descendant(&mark), json!({}));
+    let hooks = leaves_a_descendant(&mark) + "\ndef search(id, p):\n    stream(id, p)\n    os._exit(5)";
+    bench.python("demo", &hooks, json!({}));
     let host = Host::start(bench.unconfined()).await.unwrap();
     allow(&host, "demo").await.unwrap();
+    // Stopped by a person, and when it ends by itself.
     assert_eq!(ask(&host, "demo", "1").await.unwrap(), "ok");
     present(&mark).await;
     host.disable("demo", &who()).await.unwrap();
+    assert!(processes_with(&mark).is_empty());
+    host.enable("demo", &[], &who()).await.unwrap();
+    let _ = host.search("x", 1, Some(&id("demo"))).await;
     gone(&mark).await;
+    // At the daemon's exit.
+    assert_eq!(ask(&host, "demo", "1").await.unwrap(), "ok");
+    present(&mark).await;
+    host.shutdown().await;
+    assert!(processes_with(&mark).is_empty());
+    assert!(processes_with(bench.folder.path().to_str().unwrap()).is_empty());
+    assert_eq!(zombies("segue-plugin-ru"), 0);
+}
+
+#[tokio::test]
+async fn under_the_keeper_a_plugin_is_asked_to_end_and_its_status_is_passed_on() {
+    let bench = Bench::new();
+    let hook = r#"
+def bye(*_):
+    open(INIT["dirs"]["data"] + "/bye", "w").write("x"); os._exit(0)
+signal.signal(signal.SIGTERM, bye)
+def stream(id, p):
+    if p["content_id"] == "kill": os.kill(os.getpid(), signal.SIGKILL)
+    if p["content_id"] == "exit": os._exit(3)
+    answer(id, url('ok'))
+    time.sleep(600)
+"#;
+    bench.python("demo", hook, json!({}));
+    let host = Host::start(bench.unconfined()).await.unwrap();
+    allow(&host, "demo").await.unwrap();
+    for (content_id, status) in [("kill", "signal: 9"), ("exit", "exit status: 3")] {
+        let error = ask(&host, "demo", content_id).await.unwrap_err();
+        assert!(error.message.contains(status), "{error}");
+    }
+    ask(&host, "demo", "1").await.unwrap();
+    host.disable("demo", &who()).await.unwrap();
+    assert!(bench.path("state/plugin-data/demo/bye").exists());
     host.shutdown().await;
 }
 
@@ -103,51 +151,57 @@ async fn gone(mark: &str) {
     }
 }
 
-/// Runs this very test in a process of its own, which is then killed.
+/// Whether the victim is to do without bubblewrap.
+const KEEPER: &str = "SEGUE_TEST_KEEPER";
+
 #[tokio::test]
 async fn a_killed_daemon_leaves_no_plugin_and_no_descendant_behind() {
-    let mark = "segue-orphan";
+    killed("a_killed_daemon_leaves_no_plugin_and_no_descendant_behind", false).await;
+}
+
+#[tokio::test]
+async fn under_the_keeper_a_killed_daemon_leaves_nothing_behind_either() {
+    killed("under_the_keeper_a_killed_daemon_leaves_nothing_behind_either", true).await;
+}
+
+/// Runs the very test of this name in a process of its own, which is then killed.
+async fn killed(name: &str, keeper: bool) {
     if let Ok(folder) = std::env::var(VICTIM) {
-        let at = |name: &str| Path::new(&folder).join(name);
-        let settings = Settings {
-            folders: vec![at("plugins")],
-            runner: runner(),
-            ..Settings::new(at("state"), at("cache"), at("config"))
-        };
-        let host = Host::start(settings).await.unwrap();
-        let confined = host.list()[0].isolation.starts_with("enforced");
-        ask(&host, "demo", "1").await.unwrap();
-        eprintln!("victim is ready, confined: {confined}");
-        return std::future::pending().await;
+        return be_the_victim(Path::new(&folder)).await;
     }
     let bench = Bench::new();
-    let mark = format!("{mark}-{}", std::process::id());
+    let mark = format!("segue-orphan-{keeper}-{}", std::process::id());
     bench.python("demo", &leaves_a_descendant(&mark), json!({}));
     bench.enabled("demo").await.shutdown().await;
-    let mut victim = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "--nocapture"])
-        .arg("plugin::tests::exit::a_killed_daemon_leaves_no_plugin_and_no_descendant_behind")
-        .env(VICTIM, bench.folder.path())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "--nocapture"]).arg(format!("plugin::tests::exit::{name}"));
+    command.env(VICTIM, bench.folder.path()).stdout(Stdio::null()).stderr(Stdio::piped());
+    if keeper {
+        command.env(KEEPER, "1");
+    }
+    let mut victim = command.spawn().unwrap();
     let stderr = BufReader::new(victim.stderr.take().unwrap());
     let ready = stderr.lines().map_while(Result::ok).find(|line| line.contains("victim is ready"));
-    let confined = ready.expect("the victim starts").contains("true");
+    assert!(ready.is_some(), "the victim starts");
     present(&mark).await;
     victim.kill().unwrap();
     victim.wait().unwrap();
     gone(&format!("{}/state/packages", bench.folder.path().display())).await;
-    if confined {
-        gone(&mark).await;
-    } else {
-        eprintln!("skipped: nothing here ends what called setsid");
-        processes_with(&mark).into_iter().for_each(|pid| {
-            let _ = nix::sys::signal::kill(
-                nix::unistd::Pid::from_raw(pid.cast_signed()),
-                nix::sys::signal::Signal::SIGKILL,
-            );
-        });
+    gone(&mark).await;
+}
+
+async fn be_the_victim(folder: &Path) {
+    let at = |name: &str| folder.join(name);
+    let mut settings = Settings {
+        folders: vec![at("plugins")],
+        runner: runner(),
+        ..Settings::new(at("state"), at("cache"), at("config"))
+    };
+    if std::env::var_os(KEEPER).is_some() {
+        settings.bubblewrap = at("missing");
     }
+    let host = Host::start(settings).await.unwrap();
+    ask(&host, "demo", "1").await.unwrap();
+    eprintln!("victim is ready");
+    std::future::pending().await
 }

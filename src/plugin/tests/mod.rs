@@ -5,6 +5,7 @@ mod answers;
 mod decisions;
 mod exit;
 mod faults;
+mod hostile;
 mod packages;
 mod processes;
 mod replies;
@@ -60,7 +61,11 @@ struct Bench {
 
 impl Bench {
     fn new() -> Bench {
-        let folder = tempfile::tempdir().unwrap();
+        Bench::below(&std::env::temp_dir())
+    }
+
+    fn below(folder: &Path) -> Bench {
+        let folder = tempfile::tempdir_in(folder).unwrap();
         for name in ["plugins", "config/plugins"] {
             fs::create_dir_all(folder.path().join(name)).unwrap();
         }
