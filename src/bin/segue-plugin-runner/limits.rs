@@ -3,17 +3,17 @@
 use std::io;
 
 use nix::errno::Errno;
-use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::resource::{Resource, rlim_t, setrlimit};
 
 /// Open files.
-pub const MAX_OPEN_FILES: u64 = 256;
+pub const MAX_OPEN_FILES: rlim_t = 256;
 /// Private memory of one process that it can write to, in bytes. Node takes 50 MiB of it before it has done anything,
 /// mostly for the stacks and heaps of its threads.
-pub const MAX_DATA: u64 = 512 * 1024 * 1024;
+pub const MAX_DATA: rlim_t = 512 * 1024 * 1024;
 /// The longest file, in bytes.
-pub const MAX_FILE: u64 = 256 * 1024 * 1024;
+pub const MAX_FILE: rlim_t = 256 * 1024 * 1024;
 /// Processes and threads, with all its descendants'. Node has 11 threads.
-pub const MAX_PROCESSES: u64 = 128;
+pub const MAX_PROCESSES: rlim_t = 128;
 
 /// Sets every limit. `own_processes`: whether the limit of processes counts this plugin's only.
 pub fn set(own_processes: bool) -> Result<(), Errno> {
@@ -51,6 +51,8 @@ pub fn give_up_rights() {
         version: u32,
         pid: i32,
     }
+    /// Past the last one that the kernel knows it answers with an error.
+    const CAPABILITIES: std::ops::Range<libc::c_ulong> = 0..64;
     /// `_LINUX_CAPABILITY_VERSION_3`: two words for each of the sets.
     const VERSION: u32 = 0x2008_0522;
     let header = Header { version: VERSION, pid: 0 };
@@ -58,8 +60,7 @@ pub fn give_up_rights() {
     // SAFETY: prctl takes integers; capset reads a header and two triples of words, which outlive the call.
     unsafe {
         libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-        // Past the last one that the kernel knows it answers with an error.
-        for capability in 0..64_u64 {
+        for capability in CAPABILITIES {
             libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0);
         }
         libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr());

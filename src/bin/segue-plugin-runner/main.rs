@@ -10,6 +10,10 @@ mod files;
 mod keeper;
 mod limits;
 mod measure;
+#[cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")),
+    path = "no_syscalls.rs"
+)]
 mod syscalls;
 
 use std::ffi::{CString, OsString};

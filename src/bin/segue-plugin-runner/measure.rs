@@ -6,7 +6,7 @@ use std::path::Path;
 
 use libc::c_int;
 use nix::errno::Errno;
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
 use nix::sys::signal::kill;
 use nix::unistd::{ForkResult, fork, getppid};
 
@@ -19,7 +19,7 @@ const SOMEBODYS: &str = "/etc/passwd";
 /// What worked. `inside`: bubblewrap's namespaces are around this process.
 pub fn gaps(task: &Task, inside: bool, own_processes: bool, landlock: bool) -> Vec<Gap> {
     // In a mount namespace of its own the root shows only what was put there.
-    let listing = File::open("/").is_ok() && !(inside && !landlock);
+    let listing = (landlock || !inside) && File::open("/").is_ok();
     let foreign = Some(task.foreign.as_path()).filter(|path| is(path, task.foreign_identity));
     let tried = [
         (Gap::Files, listing || File::open(SOMEBODYS).is_ok() || File::open("/proc/1/status").is_ok()),
@@ -117,7 +117,7 @@ fn administers() -> bool {
     let calls = unsafe {
         [
             libc::syscall(libc::SYS_keyctl, -1, 0, 0, 0, 0),
-            libc::syscall(libc::SYS_ptrace, -1_i64, 0, 0, 0),
+            libc::syscall(libc::SYS_ptrace, -1, 0, 0, 0),
             libc::syscall(libc::SYS_bpf, -1, nothing, 0),
             libc::syscall(libc::SYS_userfaultfd, -1),
         ]
@@ -140,7 +140,7 @@ fn takes_realtime_priority() -> bool {
 
 /// Asks for more memory than is allowed, without touching it.
 #[allow(unsafe_code)]
-fn maps(bytes: u64) -> bool {
+fn maps(bytes: rlim_t) -> bool {
     // Where addresses are too short for it, it cannot be had.
     let Ok(bytes) = usize::try_from(bytes) else { return false };
     let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;

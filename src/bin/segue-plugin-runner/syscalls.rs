@@ -2,6 +2,8 @@
 //!
 //! Everything is allowed but what is listed: a list of what all interpreters and their libraries need would be
 //! out of date with the next of them. `socket` alone is the other way round.
+//!
+//! On processors that the compiler of filters does not know (32-bit ARM) `no_syscalls.rs` takes this file's place.
 
 use std::collections::BTreeMap;
 
@@ -107,9 +109,9 @@ const SOCKET_TYPE: u64 = 0xf;
 
 /// Filters from now on and for ever. Returns whether that is known for this processor.
 pub fn confine(network: bool) -> Result<bool, String> {
-    let Ok(arch) = TargetArch::try_from(std::env::consts::ARCH) else { return Ok(false) };
+    let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| error.to_string())?;
     let forbidden = rules(network).map_err(|error| error.to_string())?;
-    let unknown = UNKNOWN.iter().map(|call| (i64::from(*call), vec![])).collect();
+    let unknown = UNKNOWN.iter().map(|call| (*call, vec![])).collect();
     install(forbidden, libc::EPERM, arch)?;
     install(unknown, libc::ENOSYS, arch)?;
     if arch == TargetArch::x86_64 {
@@ -128,9 +130,9 @@ fn install(rules: Rules, errno: c_int, arch: TargetArch) -> Result<(), String> {
 
 fn rules(network: bool) -> Result<Rules, seccompiler::BackendError> {
     use SeccompCmpOp::{Eq, MaskedEq, Ne};
-    let mut rules: Rules = FORBIDDEN.iter().map(|call| (i64::from(*call), vec![])).collect();
+    let mut rules: Rules = FORBIDDEN.iter().map(|call| (*call, vec![])).collect();
     for (call, argument) in ON_OTHERS {
-        rules.insert(i64::from(*call), vec![SeccompRule::new(vec![when(*argument, Ne, 0)?])?]);
+        rules.insert(*call, vec![SeccompRule::new(vec![when(*argument, Ne, 0)?])?]);
     }
     // Any of the bits.
     let mut clone = Vec::new();
@@ -138,10 +140,10 @@ fn rules(network: bool) -> Result<Rules, seccompiler::BackendError> {
     {
         clone.push(SeccompRule::new(vec![when(0, MaskedEq(bit), bit)?])?);
     }
-    rules.insert(i64::from(libc::SYS_clone), clone);
+    rules.insert(libc::SYS_clone, clone);
     // Typing into the terminal that it was started from.
     rules.insert(
-        i64::from(libc::SYS_ioctl),
+        libc::SYS_ioctl,
         vec![
             SeccompRule::new(vec![when(1, Eq, libc::TIOCSTI)?])?,
             SeccompRule::new(vec![when(1, Eq, libc::TIOCLINUX)?])?,
@@ -158,7 +160,7 @@ fn rules(network: bool) -> Result<Rules, seccompiler::BackendError> {
         }
     }
     // Without any rule: always.
-    rules.insert(i64::from(libc::SYS_socket), socket);
+    rules.insert(libc::SYS_socket, socket);
     Ok(rules)
 }
 

@@ -121,6 +121,7 @@ fn bus() -> (Ended, String) {
     let mut daemon = Command::new("dbus-daemon")
         .args(["--session", "--nofork", "--print-address"])
         .stdout(Stdio::piped())
+        .stderr(Stdio::null())
         .spawn()
         .expect("dbus-daemon is installed");
     let mut address = String::new();
