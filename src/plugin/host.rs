@@ -422,6 +422,7 @@ impl Host {
     fn summary(&self, entry: &Entry) -> PluginSummary {
         let package = entry.found.package.as_ref().ok();
         let manifest = package.map(|package| &package.manifest);
+        let isolation = self.isolation_of(entry);
         PluginSummary {
             id: entry.found.name.clone(),
             name: manifest.map(|m| m.name.clone()).unwrap_or_default(),
@@ -435,7 +436,8 @@ impl Host {
             granted: entry.granted.clone(),
             fingerprint: package.map(|p| p.fingerprint.to_string()).unwrap_or_default(),
             path: entry.found.path.display().to_string(),
-            isolation: self.isolation_of(entry).to_string(),
+            isolation: isolation.to_string(),
+            gaps: isolation.gaps().to_vec(),
             running: entry.supervisor.as_ref().is_some_and(|supervisor| supervisor.is_running()),
         }
     }

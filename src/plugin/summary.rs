@@ -3,6 +3,7 @@
 use super::counters::CallCounts;
 use super::health::Health;
 use super::log::LogLine;
+use super::process::Gap;
 use crate::track::PluginId;
 use segue_protocol::manifest::Capability;
 
@@ -62,6 +63,8 @@ pub struct PluginSummary {
     pub path: String,
     /// What confines it on this machine, and why not more.
     pub isolation: String,
+    /// What nothing keeps it from doing.
+    pub gaps: Vec<Gap>,
     /// Whether its process lives now.
     pub running: bool,
 }

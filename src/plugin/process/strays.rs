@@ -73,10 +73,12 @@ mod tests {
         let (packages, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let copy = packages.path().join("0123/demo/demo");
         let mut stray = waiting("/usr/bin/bwrap", &copy);
+        let mut keeper = waiting("/usr/lib/segue/segue-plugin-runner", &copy);
         let mut elsewhere = waiting("/usr/bin/bwrap", &other.path().join("demo"));
         let mut reader = waiting("less", &copy);
         end(packages.path());
         assert_eq!(stray.wait().unwrap().signal(), Some(libc::SIGKILL));
+        assert_eq!(keeper.wait().unwrap().signal(), Some(libc::SIGHUP));
         for spared in [&mut elsewhere, &mut reader] {
             assert!(spared.try_wait().unwrap().is_none());
             drop(spared.stdin.take());

@@ -107,6 +107,29 @@ async fn under_the_keeper_descendants_end_too() {
     assert_eq!(zombies("segue-plugin-ru"), 0);
 }
 
+/// Nobody who looks for its processes one after the other would catch it.
+#[tokio::test]
+async fn under_the_keeper_a_process_that_forks_away_from_its_end_is_caught() {
+    let bench = Bench::new();
+    let mark = format!("segue-runaway-{}", std::process::id());
+    let runaway = "import os\nwhile True:\n    if os.fork(): os._exit(0)";
+    let hook = format!(
+        "def stream(id, p):\n    subprocess.Popen(['/usr/bin/python3', '-c', {runaway:?}, '{mark}'], start_new_session=True)\n    answer(id, url('ok'))"
+    );
+    bench.python("demo", &hook, json!({}));
+    let host = Host::start(bench.unconfined()).await.unwrap();
+    if host.list()[0].gaps.contains(&Gap::Signals) {
+        eprintln!("skipped: {}", host.list()[0].isolation);
+        return;
+    }
+    allow(&host, "demo").await.unwrap();
+    assert_eq!(ask(&host, "demo", "1").await.unwrap(), "ok");
+    present(&mark).await;
+    host.disable("demo", &who()).await.unwrap();
+    assert!(processes_with(&mark).is_empty());
+    host.shutdown().await;
+}
+
 #[tokio::test]
 async fn under_the_keeper_a_plugin_is_asked_to_end_and_its_status_is_passed_on() {
     let bench = Bench::new();

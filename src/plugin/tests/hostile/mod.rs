@@ -264,6 +264,20 @@ async fn under_the_keeper_a_hostile_plugin_with_network_gets_what_is_reported() 
 }
 
 #[tokio::test]
+async fn what_is_enforced_runs_although_that_is_required() {
+    let bench = Bench::new();
+    bench.python("demo", "", json!({}));
+    let host = Host::start(Settings { require_sandbox: true, ..bench.settings() }).await.unwrap();
+    if !confined(&host) {
+        eprintln!("skipped: {}", host.list()[0].isolation);
+        return;
+    }
+    allow(&host, "demo").await.unwrap();
+    assert_eq!(ask(&host, "demo", "1").await.unwrap(), "1");
+    host.shutdown().await;
+}
+
+#[tokio::test]
 async fn without_the_runner_no_plugin_starts_and_the_error_says_what_to_install() {
     let bench = Bench::new();
     bench.python("demo", "", json!({}));
