@@ -11,7 +11,7 @@ const VICTIM: &str = "SEGUE_TEST_VICTIM";
 fn leaves_a_descendant(mark: &str) -> String {
     format!(
         r#"
-def stream(id, p):
+def leave():
     child = os.fork()
     if child == 0:
         os.setsid()
@@ -20,7 +20,7 @@ def stream(id, p):
             os.execv('/usr/bin/python3', ['python3', '-c', 'import time; time.sleep(600)', '{mark}'])
         os._exit(0)
     os.waitpid(child, 0)
-    answer(id, url('ok'))
+def stream(id, p): leave(); answer(id, url('ok'))
 "#
     )
 }
@@ -86,7 +86,7 @@ def stream(id, p):
 async fn under_the_keeper_descendants_end_too() {
     let bench = Bench::new();
     let mark = format!("segue-plain-{}", std::process::id());
-    let hooks = leaves_a_descendant(&mark) + "\ndef search(id, p):\n    stream(id, p)\n    os._exit(5)";
+    let hooks = leaves_a_descendant(&mark) + "\ndef search(id, p): leave(); os._exit(5)";
     bench.python("demo", &hooks, json!({}));
     let host = Host::start(bench.unconfined()).await.unwrap();
     allow(&host, "demo").await.unwrap();
