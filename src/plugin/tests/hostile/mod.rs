@@ -1,6 +1,7 @@
 //! A plugin tries what it must not, under each rule set; and what was measured before it ran is what it finds.
 
 mod languages;
+mod names;
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
