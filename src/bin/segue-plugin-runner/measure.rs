@@ -87,16 +87,24 @@ fn let_through(result: Result<(), Errno>) -> bool {
 
 #[allow(unsafe_code)]
 fn io_uring() -> bool {
-    // SAFETY: a null pointer for its parameters, which the kernel refuses when it gets that far.
-    let result = unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, std::ptr::null::<libc::c_void>()) };
-    let_through(outcome(result < 0))
+    /// More than the kernel's `struct io_uring_params` (120 bytes).
+    type Parameters = [u64; 32];
+    let mut parameters: Parameters = [0; 32];
+    // SAFETY: the kernel reads and writes the parameters, which outlive the call; what it returns is closed here.
+    unsafe {
+        let fd = libc::syscall(libc::SYS_io_uring_setup, 1, &raw mut parameters);
+        fd >= 0 && libc::syscall(libc::SYS_close, fd) == 0
+    }
 }
 
 #[allow(unsafe_code)]
 fn reads_memory_of_parent() -> bool {
     let parent = getppid().as_raw();
-    // SAFETY: no buffers at all: the kernel checks the right to read, and then has nothing to copy.
-    let result = unsafe { libc::process_vm_readv(parent, std::ptr::null(), 0, std::ptr::null(), 0, 0) };
+    let mut byte = 0_u8;
+    let own = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
+    // SAFETY: the kernel writes at most one byte, to a variable that outlives the call. What it is to be copied
+    // from is the parent's; that there may be nothing at this address is an answer as well.
+    let result = unsafe { libc::process_vm_readv(parent, &raw const own, 1, &raw const own, 1, 0) };
     let_through(outcome(result < 0))
 }
 

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use libc::{c_int, c_long};
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
-    TargetArch, apply_filter,
+    BpfProgram, Error, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch, apply_filter,
 };
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
@@ -107,25 +107,35 @@ const NAMESPACES: c_int = libc::CLONE_NEWUSER
 /// The bits of a socket's type that are not flags.
 const SOCKET_TYPE: u64 = 0xf;
 
-/// Filters from now on and for ever. Returns whether that is known for this processor.
+/// Filters from now on and for ever. Returns whether this kernel does that.
 pub fn confine(network: bool) -> Result<bool, String> {
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| error.to_string())?;
     let forbidden = rules(network).map_err(|error| error.to_string())?;
     let unknown = UNKNOWN.iter().map(|call| (*call, vec![])).collect();
-    install(forbidden, libc::EPERM, arch)?;
-    install(unknown, libc::ENOSYS, arch)?;
-    if arch == TargetArch::x86_64 {
-        apply_filter(&without_x32()).map_err(|error| error.to_string())?;
+    let programs = [
+        compiled(forbidden, libc::EPERM, arch)?,
+        compiled(unknown, libc::ENOSYS, arch)?,
+        if arch == TargetArch::x86_64 { without_x32() } else { BpfProgram::new() },
+    ];
+    for program in programs.iter().filter(|program| !program.is_empty()) {
+        match apply_filter(program) {
+            Ok(()) => {}
+            Err(Error::Seccomp(error)) if is_unknown(&error) => return Ok(false),
+            Err(error) => return Err(format!("seccomp: {error}")),
+        }
     }
     Ok(true)
 }
 
-fn install(rules: Rules, errno: c_int, arch: TargetArch) -> Result<(), String> {
+/// A kernel that is built without it.
+fn is_unknown(error: &std::io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EINVAL))
+}
+
+fn compiled(rules: Rules, errno: c_int, arch: TargetArch) -> Result<BpfProgram, String> {
     let refuse = SeccompAction::Errno(errno.unsigned_abs());
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch);
-    let program: BpfProgram =
-        filter.and_then(BpfProgram::try_from).map_err(|error| format!("seccomp: {error}"))?;
-    apply_filter(&program).map_err(|error| format!("seccomp: {error}"))
+    filter.and_then(BpfProgram::try_from).map_err(|error| format!("seccomp: {error}"))
 }
 
 fn rules(network: bool) -> Result<Rules, seccompiler::BackendError> {

@@ -62,7 +62,7 @@ impl fmt::Display for Isolation {
             0 => f.write_str(", no Landlock in this kernel")?,
             version => write!(f, ", Landlock {version}")?,
         }
-        f.write_str(if self.measured.seccomp { ", seccomp" } else { ", no seccomp on this processor" })?;
+        f.write_str(if self.measured.seccomp { ", seccomp" } else { ", no seccomp here" })?;
         if !self.why.is_empty() {
             write!(f, "; {}", self.why)?;
         }

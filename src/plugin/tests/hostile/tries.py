@@ -12,7 +12,7 @@ X86 = platform.machine() == "x86_64"
 NUMBERS = {"io_uring_setup": 425, "clone3": 435, "pidfd_getfd": 438,
            "process_vm_readv": 310 if X86 else 270, "ptrace": 101 if X86 else 117, "unshare": 272 if X86 else 97,
            "bpf": 321 if X86 else 280, "keyctl": 250 if X86 else 219, "mount": 165 if X86 else 40,
-           "setns": 308 if X86 else 268, "shmget": 29 if X86 else 194, "getpid": 39, "clone": 56 if X86 else 220}
+           "setns": 308 if X86 else 268, "shmget": 29 if X86 else 194, "shmctl": 31 if X86 else 195, "getpid": 39, "clone": 56 if X86 else 220}
 
 def connect(kind, family, address, talk=None):
     with socket.socket(family, kind) as s:
@@ -70,13 +70,21 @@ def vm_read(pid):
 
 def io_uring(): os.close(call(NUMBERS["io_uring_setup"], 1, ctypes.create_string_buffer(256)))
 
-def realtime(): os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+def realtime(): in_child(lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1)))
 
-def namespaces_by_clone():
-    CLONE_NEWUSER = 0x10000000
-    pid = call(NUMBERS["clone"], CLONE_NEWUSER | signal.SIGCHLD, 0, 0, 0, 0)
+CLONE_NEWUSER = 0x10000000
+def begin(number, *arguments):
+    pid = call(number, *arguments)
     if pid == 0: os._exit(0)
     os.waitpid(pid, 0)
+
+def in_child(attempt):
+    pid = os.fork()
+    if pid == 0:
+        try: attempt(); os._exit(0)
+        except OSError as error: os._exit(error.errno)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if status: raise OSError(status, os.strerror(status))
 
 def pair():
     for family in (socket.AF_UNIX,):
@@ -95,6 +103,7 @@ def attempts(c):
     yield "a UNIX socket by path", lambda: connect(stream, unix, c["socket"])
     yield "a UNIX socket by name", lambda: connect(stream, unix, "\0" + c["abstract"])
     yield "the bus", lambda: connect(stream, unix, c["bus"], b"\0AUTH EXTERNAL %s\r\n" % str(os.getuid()).encode().hex().encode())
+    yield "any UNIX socket", lambda: make(unix, stream)
     yield "a netlink socket", lambda: make(socket.AF_NETLINK, raw)
     yield "a packet socket", lambda: make(socket.AF_PACKET, dgram)
     yield "a vsock socket", lambda: make(socket.AF_VSOCK, stream)
@@ -107,7 +116,7 @@ def attempts(c):
     yield "the daemon's memory by its file", lambda: read("/proc/%d/mem" % pid)
     yield "the daemon's memory by a call", lambda: vm_read(pid)
     yield "the keeper's memory by a call", lambda: vm_read(keeper)
-    yield "attaching to the daemon", lambda: call(NUMBERS["ptrace"], 16, pid, 0, 0)
+    yield "attaching to the daemon", lambda: in_child(lambda: call(NUMBERS["ptrace"], 16, pid, 0, 0))
     yield "the daemon's descriptors", lambda: os.listdir("/proc/%d/fd" % pid)
     yield "the daemon's environment", lambda: read("/proc/%d/environ" % pid)
     yield "reading the trust file", lambda: read(c["trust"])
@@ -147,13 +156,13 @@ def attempts(c):
     yield "the daemon's processors", lambda: os.sched_setaffinity(pid, os.sched_getaffinity(0))
     yield "a signal to the daemon", lambda: os.kill(pid, 0)
     yield "a signal to the keeper", lambda: os.kill(keeper, 0)
-    yield "a user namespace", lambda: call(NUMBERS["unshare"], 0x10000000)
-    yield "a user namespace by clone", namespaces_by_clone
-    yield "a namespace by clone3", lambda: call(NUMBERS["clone3"], ctypes.create_string_buffer(88), 88)
+    yield "a user namespace", lambda: in_child(lambda: call(NUMBERS["unshare"], CLONE_NEWUSER))
+    yield "a user namespace by clone", lambda: begin(NUMBERS["clone"], CLONE_NEWUSER | signal.SIGCHLD, 0, 0, 0, 0)
+    yield "a namespace by clone3", lambda: begin(NUMBERS["clone3"], struct.pack("11Q", CLONE_NEWUSER, 0, 0, 0, signal.SIGCHLD, 0, 0, 0, 0, 0, 0), 88)
     yield "mounting", lambda: call(NUMBERS["mount"], b"none", b"/tmp", b"tmpfs", 0, 0)
     yield "loading a BPF program", lambda: call(NUMBERS["bpf"], 0, ctypes.create_string_buffer(128), 128)
     yield "a keyring", lambda: call(NUMBERS["keyctl"], 0, -3, 1)
-    yield "memory that stays", lambda: call(NUMBERS["shmget"], 0, 4096, 0o1600)
+    yield "memory that stays", lambda: call(NUMBERS["shmctl"], call(NUMBERS["shmget"], 0, 4096, 0o1600), 0, 0)
     if X86: yield "a call by its x32 number", lambda: call(0x40000000 + NUMBERS["getpid"])
 
 def stream(id, p):
