@@ -209,12 +209,10 @@ impl Process {
     /// Ends it with all descendants and returns how it ended, when all are gone.
     pub(super) async fn kill(mut self) -> String {
         let Some(remains) = self.remains.take() else { return String::new() };
-        if let Some(first) = &self.first {
-            self.handle.signal(Signal::SIGKILL);
-            first.signal(Signal::SIGKILL);
-            let _ = tokio::time::timeout(KILL_TIMEOUT, first.ended()).await;
-        } else {
-            self.handle.signal(END);
+        // What holds the plugin ends after it, and has then reaped what it held.
+        match &self.first {
+            Some(first) => first.signal(Signal::SIGKILL),
+            None => self.handle.signal(END),
         }
         let _ = tokio::time::timeout(KILL_TIMEOUT, self.handle.ended()).await;
         let (answer, status) = oneshot::channel();

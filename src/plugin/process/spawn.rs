@@ -73,11 +73,12 @@ pub(super) struct Remains {
     held_by: HeldBy,
 }
 
-/// What ends a plugin's descendants.
+/// What ends a plugin's descendants, and then itself.
 enum HeldBy {
-    /// The end of the namespace's first process; not known until bubblewrap told it.
-    Namespace(Option<OwnedFd>),
-    /// The child itself, when asked to.
+    /// The end of the namespace's first process, whose handle comes second. bubblewrap itself, the first handle,
+    /// reaps it.
+    Namespace(Option<OwnedFd>, Option<OwnedFd>),
+    /// The keeper, when asked to.
     Keeper(Option<OwnedFd>),
 }
 
@@ -85,23 +86,23 @@ impl Remains {
     /// Not reaped before this, so that the child's number is still its own.
     pub(super) fn end(mut self) -> String {
         match &self.held_by {
-            HeldBy::Keeper(keeper) => {
-                if let Some(keeper) = keeper {
-                    pidfd::send(keeper, END);
-                    wait_readable(keeper, KILL_TIMEOUT);
-                }
+            HeldBy::Keeper(Some(keeper)) => {
+                pidfd::send(keeper, END);
+                wait_readable(keeper, KILL_TIMEOUT);
             }
-            HeldBy::Namespace(first) => {
-                // Also bubblewrap's child that does not ask yet to end with it.
-                let _ = killpg(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGKILL);
-                if let Some(first) = first {
-                    pidfd::send(first, Signal::SIGKILL);
-                }
+            HeldBy::Namespace(Some(own), Some(first)) => {
+                pidfd::send(first, Signal::SIGKILL);
+                wait_readable(own, KILL_TIMEOUT);
             }
+            HeldBy::Keeper(None) | HeldBy::Namespace(..) => {}
+        }
+        if let HeldBy::Namespace(..) = &self.held_by {
+            // Also bubblewrap's child that does not ask yet to end with it.
+            let _ = killpg(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGKILL);
         }
         let _ = self.child.kill();
         let status = self.child.wait();
-        if let HeldBy::Namespace(Some(first)) = &self.held_by {
+        if let HeldBy::Namespace(_, Some(first)) = &self.held_by {
             wait_readable(first, KILL_TIMEOUT);
         }
         status.map_or_else(|error| error.to_string(), |status| status.to_string())
@@ -239,7 +240,7 @@ fn start_inside(
     prepare(&mut command, Signal::SIGKILL, [Some(told.as_raw_fd()), Some(info_told.as_raw_fd())]);
     let child = command.spawn()?;
     drop((told, info_told));
-    let mut remains = Remains { child, held_by: HeldBy::Namespace(None) };
+    let mut remains = Remains { child, held_by: HeldBy::Namespace(None, None) };
     let opened = PidFd::open_raw(remains.child.id()).and_then(|own| Ok((own, told_pid(info)?)));
     match opened {
         Ok((pidfd, pid)) => {
@@ -247,7 +248,7 @@ fn start_inside(
             let handles = PidFd::open_raw(pid).and_then(|first| Ok((first.try_clone()?, first)));
             let handles = handles.ok().filter(|_| parent(pid) == Some(remains.child.id()));
             let (first, again) = handles.unzip();
-            remains.held_by = HeldBy::Namespace(again);
+            remains.held_by = HeldBy::Namespace(pidfd.try_clone().ok(), again);
             Ok(Starting { remains, pidfd, first: first.map(|first| (pid, first)) })
         }
         Err(error) => {
