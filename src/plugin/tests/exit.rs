@@ -96,7 +96,7 @@ async fn under_the_keeper_descendants_end_too() {
     host.disable("demo", &who()).await.unwrap();
     assert!(processes_with(&mark).is_empty());
     host.enable("demo", &[], &who()).await.unwrap();
-    let _ = host.search("x", 1, Some(&id("demo"))).await;
+    let _ = host.search(&search("x", 1, Some("demo"))).await;
     gone(&mark).await;
     // At the daemon's exit.
     assert_eq!(ask(&host, "demo", "1").await.unwrap(), "ok");
