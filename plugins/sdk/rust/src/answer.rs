@@ -1,17 +1,16 @@
 //! From a request to the text of its reply.
 
-use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
-use segue_protocol::manifest::{Manifest, PROTOCOL};
+use segue_protocol::manifest::{Capability, Manifest, PROTOCOL};
 use segue_protocol::messages::{
     ContentParams, InitializeParams, InitializeResult, PingResult, SearchParams, SearchReply, WireError,
 };
-use segue_protocol::models::{AlbumReply, ArtistReply, TrackReply};
+use segue_protocol::models::{AlbumReply, ArtistReply, MAX_RESULTS, TrackReply};
 use segue_protocol::{ErrorCode, MAX_LINE_BYTES};
 use serde::de::{DeserializeOwned, IgnoredAny};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::{Context, Error, Plugin};
@@ -23,14 +22,25 @@ pub(crate) struct Call {
     params: Option<Box<RawValue>>,
 }
 
+/// Borrows from its line. A `null` is there; only what is not there is `None`.
 #[derive(Deserialize)]
 struct Request<'a> {
     #[serde(borrow)]
-    method: Cow<'a, str>,
-    #[serde(borrow)]
+    jsonrpc: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    method: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
     #[serde(borrow)]
     params: Option<&'a RawValue>,
+    #[serde(default, deserialize_with = "present")]
+    result: Option<IgnoredAny>,
+    #[serde(default, deserialize_with = "present")]
+    error: Option<IgnoredAny>,
+}
+
+fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
 }
 
 #[derive(Serialize)]
@@ -52,28 +62,51 @@ pub(crate) enum Line {
 
 impl Line {
     pub(crate) fn read(line: &str) -> Line {
-        match serde_json::from_str::<Request<'_>>(line) {
-            // A message without an id is never answered.
-            Ok(Request { id: None, .. }) => Line::Silence,
-            Ok(Request { method, id: Some(id), params }) => Line::Call(Call {
-                id: id.to_owned(),
-                method: method.into_owned(),
-                params: params.map(RawValue::to_owned),
-            }),
+        // serde would take a list for an object whose fields have no names.
+        if !line.trim_ascii_start().starts_with('{') {
+            return Line::junk();
+        }
+        let request = match serde_json::from_str::<Request<'_>>(line) {
+            Ok(request) => request,
             Err(_) if serde_json::from_str::<IgnoredAny>(line).is_ok() => {
-                Line::refused(ErrorCode::InvalidRequest, "this is no request")
+                return Line::refused(RawValue::NULL, "a field stands twice");
             }
-            Err(_) => Line::junk(),
+            Err(_) => return Line::junk(),
+        };
+        // Neither a message without an id nor a reply is ever answered.
+        let Some(id) = request.id else { return Line::Silence };
+        if request.method.is_none() && (request.result.is_some() || request.error.is_some()) {
+            return Line::Silence;
+        }
+        if !is_id(id.get()) {
+            return Line::refused(
+                RawValue::NULL,
+                "an id is a whole number or a string of at most 1,000 bytes",
+            );
+        }
+        let method = request.method.and_then(|method| serde_json::from_str::<String>(method.get()).ok());
+        match method {
+            Some(method) if request.jsonrpc.is_some_and(|version| version.get() == "\"2.0\"") => {
+                Line::Call(Call { id: id.to_owned(), method, params: request.params.map(RawValue::to_owned) })
+            }
+            _ => Line::refused(id, "jsonrpc must be \"2.0\" and method a string"),
         }
     }
 
     pub(crate) fn junk() -> Line {
-        Line::refused(ErrorCode::ParseError, "this is no JSON on one line")
+        let error = Error::json_rpc(ErrorCode::ParseError, "this is no JSON object on one line");
+        Line::Answer(encode(RawValue::NULL, Err::<(), _>(error)))
     }
 
-    fn refused(code: ErrorCode, message: &str) -> Line {
-        Line::Answer(encode(RawValue::NULL, Err::<(), _>(Error::json_rpc(code, message))))
+    fn refused(id: &RawValue, message: &str) -> Line {
+        Line::Answer(encode(id, Err::<(), _>(Error::json_rpc(ErrorCode::InvalidRequest, message))))
     }
+}
+
+/// Bounded, because it comes back in each answer, however short the answer is made.
+fn is_id(json: &str) -> bool {
+    let whole = |json: &str| json.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+    json.len() <= 1_002 && (json.starts_with('"') || whole(json))
 }
 
 impl Call {
@@ -84,6 +117,12 @@ impl Call {
 
     pub(crate) fn is_start(&self) -> bool {
         self.method == "initialize"
+    }
+
+    /// The answer to a start after the first one.
+    pub(crate) fn again(&self) -> Vec<u8> {
+        let error = Error::json_rpc(ErrorCode::InvalidRequest, "initialize comes once");
+        encode(&self.id, Err::<(), _>(error))
     }
 
     /// Asks the plugin. Its panic costs this call only.
@@ -103,14 +142,12 @@ impl Call {
                 Ok(PingResult {
                     status: "ok".to_owned(),
                     version: manifest.version.clone(),
-                    capabilities: plugin.capabilities(&manifest.capabilities),
+                    capabilities: working(manifest, plugin),
                 }),
             ),
             method if !manifest.capabilities.iter().any(|capability| capability.as_str() == method) => {
-                encode(
-                    id,
-                    Err::<(), _>(Error::json_rpc(ErrorCode::MethodNotFound, format!("no method “{method}”"))),
-                )
+                let error = Error::json_rpc(ErrorCode::MethodNotFound, format!("no method “{method}”"));
+                encode(id, Err::<(), _>(error))
             }
             "search" => encode(id, self.search(plugin)),
             "get_track" => {
@@ -128,25 +165,37 @@ impl Call {
 
     fn start(&self, manifest: &Manifest, plugin: &dyn Plugin) -> Result<InitializeResult, Error> {
         let params: InitializeParams = self.params()?;
+        if params.protocol != PROTOCOL {
+            let text = format!("this plugin speaks {PROTOCOL}, not “{}”", params.protocol);
+            return Err(Error::json_rpc(ErrorCode::InvalidParams, text));
+        }
         plugin.start(&Context {
             scopes: params.scopes.clone(),
             data: PathBuf::from(params.dirs.data),
             cache: PathBuf::from(params.dirs.cache),
             config: params.config,
             secrets: params.secrets,
+            host: params.host,
         })?;
         Ok(InitializeResult {
             protocol: PROTOCOL.to_owned(),
             id: manifest.id.to_string(),
             version: manifest.version.clone(),
-            capabilities: plugin.capabilities(&manifest.capabilities),
+            capabilities: working(manifest, plugin),
             scopes: params.scopes,
         })
     }
 
     fn search(&self, plugin: &dyn Plugin) -> Result<SearchReply, Error> {
         let params: SearchParams = self.params()?;
+        if !(1..=MAX_RESULTS).contains(&(params.limit as usize)) {
+            let text = format!("limit must be from 1 to {MAX_RESULTS}, not {}", params.limit);
+            return Err(Error::json_rpc(ErrorCode::InvalidParams, text));
+        }
         let mut results = plugin.search(&params)?;
+        if let Some(kinds) = &params.kinds {
+            results.retain(|result| kinds.contains(&result.kind));
+        }
         results.truncate(params.limit as usize);
         Ok(SearchReply { results })
     }
@@ -156,6 +205,13 @@ impl Call {
         serde_json::from_str(text)
             .map_err(|error| Error::json_rpc(ErrorCode::InvalidParams, error.to_string()))
     }
+}
+
+/// Never more than the manifest names: the player would take it for another plugin.
+fn working(manifest: &Manifest, plugin: &dyn Plugin) -> Vec<Capability> {
+    let mut working = plugin.capabilities(&manifest.capabilities);
+    working.retain(|capability| manifest.capabilities.contains(capability));
+    working
 }
 
 fn encode<R: Serialize>(id: &RawValue, answer: Result<R, Error>) -> Vec<u8> {

@@ -5,6 +5,9 @@ use std::time::Duration;
 use segue_protocol::ErrorCode;
 use segue_protocol::messages::{ErrorData, WireError};
 
+/// The longest message in characters; the player shows fewer.
+const MAX_MESSAGE: usize = 2_000;
+
 /// A failed call. The message is for the person who listens.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -88,7 +91,7 @@ impl Error {
         });
         WireError {
             code: self.code.number(),
-            message: self.message.clone(),
+            message: self.message.chars().take(MAX_MESSAGE).collect(),
             data: ErrorData {
                 retry_after_ms: self
                     .retry_after

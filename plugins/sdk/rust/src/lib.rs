@@ -41,7 +41,7 @@ use std::path::PathBuf;
 pub use error::{Error, Reason};
 pub use segue_protocol::ErrorCode;
 pub use segue_protocol::manifest::Capability;
-pub use segue_protocol::messages::SearchParams;
+pub use segue_protocol::messages::{HostFacts, SearchParams};
 pub use segue_protocol::models::{
     Album, AlbumRef, AlbumType, Artist, ArtistRef, Gain, Image, ResultKind, SearchResult, StreamInfo, Track,
     TrackStub,
@@ -61,6 +61,8 @@ pub struct Context {
     pub config: serde_json::Map<String, serde_json::Value>,
     /// The granted secrets, by name.
     pub secrets: BTreeMap<String, String>,
+    /// The player's name and version.
+    pub host: HostFacts,
 }
 
 /// A source of music. Calls come on several threads at once. What a plugin does not name in its manifest is never
@@ -75,12 +77,14 @@ pub trait Plugin: Send + Sync {
         Ok(())
     }
 
-    /// Which of the manifest's capabilities work now; asked at the start and at each ping.
+    /// Which of the manifest's capabilities work now; asked at the start and at each ping, which it must not
+    /// delay: it tells what is known already.
     fn capabilities(&self, offered: &[Capability]) -> Vec<Capability> {
         offered.to_vec()
     }
 
-    /// Finds tracks, albums and artists, the best first. What is beyond the limit is cut off.
+    /// Finds tracks, albums and artists, the best first. Other kinds than the wanted ones are left
+    /// out of what it returns, and what is beyond the limit is cut off.
     ///
     /// # Errors
     /// Why it found nothing; that there is nothing is no error.

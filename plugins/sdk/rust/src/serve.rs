@@ -2,7 +2,9 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -33,10 +35,13 @@ pub fn run(manifest: &str, plugin: impl Plugin + 'static) -> ExitCode {
         }
     };
     std::panic::set_hook(Box::new(|panic| log::error(panic)));
-    match protocol_output() {
-        Ok(output) => Server { manifest, plugin: Box::new(plugin), output: Mutex::new(output) }.serve(),
+    match protocol_pipes() {
+        Ok((input, output)) => {
+            let (plugin, output) = (Box::new(plugin), Mutex::new(output));
+            Server { manifest, plugin, output, started: AtomicBool::new(false) }.serve(input)
+        }
         Err(error) => {
-            log::error(format_args!("standard output cannot be used: {error}"));
+            log::error(format_args!("standard input and output cannot be used: {error}"));
             ExitCode::FAILURE
         }
     }
@@ -51,22 +56,27 @@ fn parse(text: &str) -> Result<Manifest, String> {
     Manifest::parse(text.as_bytes(), &id).map_err(|error| error.to_string())
 }
 
-/// Standard output for replies alone: what the plugin, its libraries and children print goes to standard error.
-fn protocol_output() -> io::Result<File> {
-    let output = nix::unistd::dup(io::stdout())?;
+/// The pipes to and from the player, out of the reach of the plugin, its libraries and children: what they print goes
+/// to standard error, and where they read there is nothing. (A child that inherits standard input eats requests.)
+fn protocol_pipes() -> io::Result<(File, File)> {
+    let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    // A pipe without a writer is always at its end, and needs no /dev.
+    let (empty, _) = io::pipe()?;
+    nix::unistd::dup2_stdin(empty)?;
     nix::unistd::dup2_stdout(io::stderr())?;
-    nix::fcntl::fcntl(&output, nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::FD_CLOEXEC))?;
-    Ok(File::from(output))
+    Ok((input, output))
 }
 
 struct Server {
     manifest: Manifest,
     plugin: Box<dyn Plugin>,
     output: Mutex<File>,
+    started: AtomicBool,
 }
 
 impl Server {
-    fn serve(self) -> ExitCode {
+    fn serve(self, input: File) -> ExitCode {
         let server = Arc::new(self);
         let (calls, queue) = sync_channel::<Call>(WAITING);
         let queue = Arc::new(Mutex::new(queue));
@@ -79,7 +89,7 @@ impl Server {
             });
         }
         drop(ended);
-        if let Err(error) = server.read(&calls) {
+        if let Err(error) = server.read(input, &calls) {
             log::error(format_args!("standard input: {error}"));
         }
         drop(calls);
@@ -96,12 +106,14 @@ impl Server {
         }
     }
 
-    fn read(&self, calls: &SyncSender<Call>) -> io::Result<()> {
-        let mut input = io::stdin().lock();
+    fn read(&self, mut input: File, calls: &SyncSender<Call>) -> io::Result<()> {
         let mut lines = LineReader::default();
         let mut piece = [0; 16 * 1024];
         loop {
-            let read = input.read(&mut piece)?;
+            let read = match input.read(&mut piece) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                read => read?,
+            };
             let mut bytes = &piece[..read];
             while let Some(line) = lines.take(&mut bytes) {
                 self.take(line, calls);
@@ -121,6 +133,9 @@ impl Server {
             Text::TooLong | Text::NotUtf8 => Line::junk(),
         };
         match line {
+            Line::Call(call) if call.is_start() && self.started.swap(true, Ordering::Relaxed) => {
+                self.write(&call.again());
+            }
             // The start comes before everything else; a ping waits for nothing.
             Line::Call(call) if call.is_start() || call.is_ping() => {
                 self.write(&call.answer(&self.manifest, &*self.plugin));

@@ -84,12 +84,16 @@ fn it_shakes_hands_by_its_manifest_and_answers_every_method() {
     let hands = initialize(&mut plugin);
     let said = json!({"protocol": "segue.plugin/1", "id": "catalogue", "version": "1.0.0", "capabilities": all, "scopes": ["network"]});
     assert_eq!(hands["result"], said);
+    assert_eq!(initialize(&mut plugin)["error"], json!({"code": -32600, "message": "initialize comes once"}));
     plugin.send(1, "ping", Value::Null);
     assert_eq!(plugin.read()["result"], json!({"status": "ok", "version": "1.0.0", "capabilities": all}));
     plugin.send(2, "search", json!({"query": "CLEAR"}));
     assert_eq!(plugin.read()["result"]["results"][0]["content_id"], "clear");
-    plugin.send(3, "search", json!({"query": "", "limit": 2, "kinds": ["track"]}));
+    plugin.send(3, "search", json!({"query": "", "limit": 2, "kinds": ["track", "artist"]}));
     assert_eq!(plugin.read()["result"]["results"].as_array().unwrap().len(), 2);
+    plugin.send(3, "search", json!({"query": "", "kinds": ["artist"]}));
+    let results = plugin.read()["result"]["results"].take();
+    assert_eq!((results.as_array().unwrap().len(), &results[0]["content_id"]), (1, &json!("weather")));
     for (method, content, field) in
         [("get_track", "haze", "track"), ("get_album", "skies", "album"), ("get_artist", "weather", "artist")]
     {
@@ -110,21 +114,64 @@ fn it_shakes_hands_by_its_manifest_and_answers_every_method() {
 #[test]
 fn what_is_no_call_is_refused_or_met_with_silence() {
     let mut plugin = Plugin::start("catalogue");
-    for junk in [&b"hello"[..], b"{\"jsonrpc\":", b"\xff\xfe", b"", "[".repeat(100_000).as_bytes()] {
+    for junk in
+        [&b"hello"[..], b"{\"jsonrpc\":", b"\xff\xfe", b"", b"[1]", b"7", "[".repeat(100_000).as_bytes()]
+    {
         plugin.write(junk);
         let reply = plugin.read();
         assert_eq!((&reply["id"], &reply["error"]["code"]), (&Value::Null, &json!(-32700)), "{}", junk.len());
     }
-    plugin.write("[1]");
-    assert_eq!(plugin.read()["error"]["code"], -32600);
-    plugin.write(r#"{"jsonrpc":"2.0","method":"stream"}"#);
+    for silent in [
+        r#"{"jsonrpc":"2.0","method":"stream"}"#,
+        r#"{"jsonrpc":"2.0","id":7,"result":null}"#,
+        r#"{"jsonrpc":"2.0","id":7,"error":{"code":1,"message":""}}"#,
+        "{}",
+    ] {
+        plugin.write(silent);
+    }
+    let long_id =
+        format!(r#"{{"jsonrpc":"2.0","id":"{}","method":"ping"}}"#, "x".repeat(10 * 1024 * 1024 - 100));
+    for (request, id) in [
+        (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, Value::Null),
+        (r#"{"jsonrpc":"2.0","id":[1],"method":"ping"}"#, Value::Null),
+        (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, Value::Null),
+        (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#, Value::Null),
+        (long_id.as_str(), Value::Null),
+        (r#"{"jsonrpc":"1.0","id":7,"method":"ping"}"#, json!(7)),
+        (r#"{"id":7,"method":"ping"}"#, json!(7)),
+        (r#"{"jsonrpc":"2.0","id":7,"method":null}"#, json!(7)),
+        (r#"{"jsonrpc":"2.0","id":7}"#, json!(7)),
+    ] {
+        plugin.write(request);
+        let reply = plugin.read();
+        let request = &request[..request.len().min(100)];
+        assert_eq!((&reply["id"], &reply["error"]["code"]), (&id, &json!(-32600)), "{request}");
+    }
     plugin.send(1, "sing", Value::Null);
     assert_eq!(plugin.read()["error"]["code"], -32601);
-    plugin.send(2, "stream", json!({"id": 1}));
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let deep = format!(r#"{{"jsonrpc":"2.0","id":2,"method":"stream","params":{deep}}}"#);
+    plugin.write(deep);
     assert_eq!(plugin.read()["error"]["code"], -32602);
+    for (method, params) in [
+        ("stream", json!({"id": 1})),
+        ("stream", json!({"content_id": 1})),
+        ("stream", Value::Null),
+        ("stream", json!({"content_id": ["x".repeat(5 * 1024 * 1024)]})),
+        ("search", json!({"query": "", "limit": 0})),
+        ("search", json!({"query": "", "limit": 501})),
+        ("search", json!({"query": "", "kinds": ["song"]})),
+        ("initialize", json!({"protocol": "segue.plugin/1"})),
+    ] {
+        plugin.send(2, method, params);
+        assert_eq!(plugin.read()["error"]["code"], -32602, "{method}");
+    }
     plugin.write(vec![b'x'; 10 * 1024 * 1024 + 1]);
     assert_eq!(plugin.read()["error"]["code"], -32700);
-    plugin.send(3, "ping", Value::Null);
+    let ping = r#"{"jsonrpc":"2.0","id":3,"method":"ping"}"#;
+    plugin.write(format!("{ping}{}", " ".repeat(10 * 1024 * 1024 - ping.len())));
+    assert_eq!(plugin.read()["id"], 3);
+    plugin.write(format!("{ping}\r"));
     assert_eq!(plugin.read()["id"], 3);
     assert_eq!(plugin.end(), "");
 }
@@ -132,7 +179,7 @@ fn what_is_no_call_is_refused_or_met_with_silence() {
 #[test]
 fn prints_and_panics_go_to_standard_error_and_cost_nothing_else() {
     let mut plugin = Plugin::start("odd");
-    initialize(&mut plugin);
+    assert_eq!(initialize(&mut plugin)["result"]["capabilities"], json!(["stream"]));
     plugin.stream(1, "print");
     assert_eq!(plugin.read()["result"]["url"], "https://example.org/print");
     plugin.stream(2, "panic");
@@ -141,6 +188,16 @@ fn prints_and_panics_go_to_standard_error_and_cost_nothing_else() {
     let reply = plugin.read();
     assert_eq!(reply["error"]["code"], 1);
     assert!(reply["error"]["message"].as_str().unwrap().contains("10485760"));
+    plugin.stream(3, "wordy");
+    let reply = plugin.read();
+    assert_eq!(
+        (&reply["error"]["code"], reply["error"]["message"].as_str().unwrap().len()),
+        (&json!(3), 2_000)
+    );
+    // Both are on their way before the child looks for something to read.
+    plugin.stream(4, "eat");
+    plugin.stream(4, "eat");
+    assert_eq!([plugin.read(), plugin.read()].map(|reply| reply["id"].clone()), [4, 4]);
     plugin.stream(4, "region");
     assert_eq!(
         plugin.read()["error"],
@@ -152,7 +209,14 @@ fn prints_and_panics_go_to_standard_error_and_cost_nothing_else() {
         json!({"code": 5, "message": "slowly", "data": {"retry_after_ms": 2000}})
     );
     let words = plugin.end();
-    for part in ["I! greeting is \"hello\"", "a stray print", "a child's print", "E! ", "as asked"] {
+    for part in [
+        "I! greeting is \"hello\"",
+        "a stray print",
+        "a child's print",
+        "a child that reads: exit status: 0",
+        "E! ",
+        "as asked",
+    ] {
         assert!(words.contains(part), "{part} in {words}");
     }
 }
@@ -174,6 +238,33 @@ fn calls_run_at_the_same_time_and_a_ping_waits_for_none() {
     ids.sort_unstable();
     assert_eq!(ids, [1, 2, 3, 16]);
     plugin.end();
+}
+
+#[test]
+fn sixteen_calls_are_answered_in_any_order_each_once_and_in_one_piece() {
+    let mut plugin = Plugin::start("odd");
+    plugin.stream(1, "hold");
+    for id in 2..=15 {
+        plugin.stream(id, "big");
+    }
+    plugin.stream(16, "release");
+    let mut ids: Vec<u64> = (0..16).map(|_| plugin.read()["id"].as_u64().unwrap()).collect();
+    assert_ne!(ids[0], 1);
+    ids.sort_unstable();
+    assert_eq!(ids, (1..=16).collect::<Vec<u64>>());
+    plugin.end();
+}
+
+#[test]
+fn what_was_asked_before_the_end_is_still_answered() {
+    let mut plugin = Plugin::start("odd");
+    plugin.stream(1, "hold");
+    plugin.stream(2, "release");
+    drop(plugin.input.take());
+    let mut ids = [plugin.read(), plugin.read()].map(|reply| reply["id"].as_u64().unwrap());
+    ids.sort_unstable();
+    assert_eq!(ids, [1, 2]);
+    assert_eq!(plugin.end(), "");
 }
 
 #[test]

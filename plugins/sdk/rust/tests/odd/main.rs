@@ -5,7 +5,9 @@
 use std::process::{Command, ExitCode};
 use std::sync::{Condvar, Mutex};
 
-use segue_plugin::{Context, Error, Plugin, Reason, SearchParams, SearchResult, StreamInfo, log, run};
+use segue_plugin::{
+    Capability, Context, Error, Plugin, Reason, SearchParams, SearchResult, StreamInfo, log, run,
+};
 
 const MANIFEST: &str = r#"{"schema": 1, "id": "odd", "name": "Odd", "version": "1", "protocol": "segue.plugin/1",
     "executable": "odd", "capabilities": ["search", "stream"]}"#;
@@ -20,6 +22,11 @@ impl Plugin for Odd {
     fn start(&self, context: &Context) -> Result<(), Error> {
         log::info(format_args!("greeting is {}", context.config["greeting"]));
         Ok(())
+    }
+
+    /// One less than offered, and one that nobody offered.
+    fn capabilities(&self, _: &[Capability]) -> Vec<Capability> {
+        vec![Capability::Stream, Capability::GetAlbum]
     }
 
     fn search(&self, search: &SearchParams) -> Result<Vec<SearchResult>, Error> {
@@ -42,13 +49,23 @@ impl Plugin for Odd {
                 *self.released.lock().map_err(|error| Error::internal(error.to_string()))? = true;
                 self.release.notify_all();
             }
-            "long" => return Err(Error::content_not_found("x".repeat(11 * 1024 * 1024))),
+            "eat" => {
+                let read = Command::new("/bin/cat").status()?;
+                println!("a child that reads: {read}");
+            }
+            "long" => return stream(&"x".repeat(11 * 1024 * 1024)),
+            "big" => return stream(&"x".repeat(1024 * 1024)),
+            "wordy" => return Err(Error::content_not_found("x".repeat(11 * 1024 * 1024))),
             "region" => return Err(Error::content_unavailable("not here", Reason::Region)),
             _ => {}
         }
-        let url = format!("https://example.org/{content_id}");
-        Ok(StreamInfo { url, content_type: "audio/flac".to_owned(), ..StreamInfo::default() })
+        stream(content_id)
     }
+}
+
+fn stream(path: &str) -> Result<StreamInfo, Error> {
+    let url = format!("https://example.org/{path}");
+    Ok(StreamInfo { url, content_type: "audio/flac".to_owned(), ..StreamInfo::default() })
 }
 
 fn main() -> ExitCode {
