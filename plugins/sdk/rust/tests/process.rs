@@ -4,8 +4,10 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -15,7 +17,8 @@ const LONG: Duration = Duration::from_secs(30);
 struct Plugin {
     child: Child,
     input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
+    /// Lines as they come; closed at the end of standard output.
+    replies: Receiver<String>,
 }
 
 impl Plugin {
@@ -29,7 +32,14 @@ impl Plugin {
             .spawn()
             .expect("the examples are built with the tests");
         let (input, output) = (child.stdin.take(), child.stdout.take().unwrap());
-        Plugin { child, input, output: BufReader::new(output) }
+        let (lines, replies) = channel();
+        thread::spawn(move || {
+            for line in BufReader::new(output).lines() {
+                // A test that has seen enough does not take the rest.
+                let _ = lines.send(line.unwrap());
+            }
+        });
+        Plugin { child, input, replies }
     }
 
     fn write(&mut self, line: impl AsRef<[u8]>) {
@@ -48,23 +58,31 @@ impl Plugin {
     }
 
     fn read(&mut self) -> Value {
-        let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
+        let line = self.replies.recv_timeout(LONG).expect("a reply in time");
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
 
     /// Closes standard input; returns what it wrote on standard error until it ended.
     fn end(mut self) -> String {
         drop(self.input.take());
-        let began = Instant::now();
-        let mut words = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut words).unwrap();
+        let mut words = self.child.stderr.take().unwrap();
+        let words = thread::spawn(move || {
+            let mut text = String::new();
+            words.read_to_string(&mut text).unwrap();
+            text
+        });
+        let rest = self.replies.recv_timeout(LONG);
+        assert_eq!(rest, Err(RecvTimeoutError::Disconnected), "an end in time, and nothing but replies");
         assert!(self.child.wait().unwrap().success());
-        assert!(began.elapsed() < LONG);
-        let mut rest = String::new();
-        self.output.read_to_string(&mut rest).unwrap();
-        assert_eq!(rest, "", "nothing but replies");
-        words
+        words.join().unwrap()
+    }
+}
+
+impl Drop for Plugin {
+    fn drop(&mut self) {
+        // Only a test that failed leaves one running.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -272,19 +290,23 @@ fn it_ends_with_the_player_also_in_the_middle_of_a_call() {
     let mut plugin = Plugin::start("odd");
     plugin.stream(1, "hold");
     plugin.end();
-    // Nobody reads: the next reply ends it.
-    let mut plugin = Plugin::start("odd");
-    plugin.output = BufReader::new(closed());
-    plugin.send(1, "ping", Value::Null);
-    assert!(plugin.child.wait().unwrap().success());
 }
 
-/// A pipe that nobody writes to.
-fn closed() -> ChildStdout {
-    let mut child = Command::new("/bin/true").stdout(Stdio::piped()).spawn().unwrap();
-    let output = child.stdout.take().unwrap();
-    child.wait().unwrap();
-    output
+#[test]
+fn it_ends_when_nobody_reads_its_replies() {
+    let me = std::env::current_exe().unwrap();
+    let program = me.parent().unwrap().parent().unwrap().join("examples/catalogue");
+    let mut command = Command::new(program);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n").unwrap();
+    // Its standard error ends with it, though its standard input is still open.
+    let mut words = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut words).unwrap();
+    assert!(child.wait().unwrap().success());
+    drop(input);
 }
 
 #[test]
