@@ -1,4 +1,5 @@
-//! Compiled plugins as processes, over real pipes.
+//! Compiled plugins as processes, over real pipes. `cargo test -p segue-plugin` builds them first; with a filter or
+//! `--test` cargo takes those that are there, unless `--examples` is said as well.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -30,7 +31,7 @@ impl Plugin {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .expect("the examples are built with the tests");
+            .expect("`cargo test -p segue-plugin` builds the examples; else say `--examples`");
         let (input, output) = (child.stdin.take(), child.stdout.take().unwrap());
         let (lines, replies) = channel();
         thread::spawn(move || {
