@@ -16,7 +16,7 @@ use crate::control::{self, Answer, Command, Notice, Request, State};
 use crate::output::{self, Output};
 use crate::player::{Event, Failure, Intent, Machine, Now, OpenedTrack, Ticket};
 use crate::plugin::Host;
-use crate::stream::{StreamEvent, StreamHandle, Streams};
+use crate::stream::{StreamEvent, StreamHandle, Streams, UserFolders};
 use crate::track::{EntryId, TrackInfo};
 
 /// So often the player is told that time passes, while something plays.
@@ -92,7 +92,7 @@ impl Playback {
         let opener = Opener {
             plugins: parts.plugins,
             streams: parts.streams,
-            folders: parts.folders.clone(),
+            folders: UserFolders::new(parts.folders.clone()),
             inbox: inbox.clone(),
         };
         Ok(Playback {

@@ -1,6 +1,5 @@
 //! From a queue entry to a decoder that stands at its first frame: resolve, fetch, probe.
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::UnboundedSender;
@@ -10,7 +9,7 @@ use super::actor::Inbox;
 use crate::decode::{DecodeError, Decoder, Hints, Input};
 use crate::player::{Failure, OpenedTrack, Ticket};
 use crate::plugin::{ErrorCode, Host};
-use crate::stream::{Reader, StreamError, StreamHandle, Streams};
+use crate::stream::{Reader, StreamError, StreamHandle, Streams, UserFolders};
 use crate::track::{
     EntryId, Resolve, ResolveError, ResolveErrorKind, ResolvedStream, Resolving, TrackRef, TrackUri,
 };
@@ -36,8 +35,8 @@ pub(super) struct OpenTrack {
 pub(super) struct Opener {
     pub plugins: Host,
     pub streams: Streams,
-    /// `file:` URIs may lead below these.
-    pub folders: Vec<PathBuf>,
+    /// `file:` URIs of the user's may lead below these.
+    pub folders: UserFolders,
     pub inbox: UnboundedSender<Inbox>,
 }
 
@@ -79,7 +78,7 @@ impl Opener {
         let (reader, stream, hints) = match uri {
             TrackUri::Plugin(_, track) => {
                 let resolved = self.resolve(track).await.map_err(|error| failed_to_resolve(uri, error))?;
-                let text = format!("{uri} resolved to {}", resolved.url.host_str().unwrap_or("a server"));
+                let text = format!("{uri} resolved to {}", resolved.url.host_str().unwrap_or("a file"));
                 self.tell(entry, "resolved", text);
                 let hints = hints(resolved.content_type.clone(), resolved.url.path());
                 let resolver = self.plugins.resolver(track.clone());

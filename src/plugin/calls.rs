@@ -60,7 +60,7 @@ impl Host {
         self.call(&track.plugin, Capability::Stream, params, |supervisor, info: StreamInfo| {
             let local = supervisor.plan.granted.contains(&Scope::LocalNetwork);
             let reach = if local { Reach::Anywhere } else { Reach::Internet };
-            models::resolved(info, reach, Instant::now())
+            models::resolved(info, reach, supervisor.plan.readable(), Instant::now())
         })
         .await
     }

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant, SystemTime};
 use url::Url;
 
 use crate::track::{
-    Expiry, Kind, MAX_URI_BYTES, PluginId, Reach, ResolvedStream, TrackInfo, TrackRef, TrackUri,
+    Expiry, GrantedFolders, Kind, MAX_URI_BYTES, PluginId, Reach, ResolvedStream, TrackInfo, TrackRef,
+    TrackUri,
 };
-use segue_protocol::Fault;
+use segue_protocol::{ErrorCode, Fault};
 use segue_protocol::models::{
     Album, Artist, ArtistRef, MAX_CONTENT_ID, ResultKind, SearchResult, StreamInfo, Track, TrackStub,
 };
@@ -173,16 +174,21 @@ pub(super) fn artist_info(plugin: &PluginId, artist: Artist) -> Result<ArtistInf
 }
 
 /// `now` is when the reply came.
-pub(super) fn resolved(info: StreamInfo, reach: Reach, now: Instant) -> Result<ResolvedStream, Fault> {
+pub(super) fn resolved(
+    info: StreamInfo,
+    reach: Reach,
+    files: GrantedFolders,
+    now: Instant,
+) -> Result<ResolvedStream, Fault> {
     if info.alternatives.len() > MAX_ALTERNATIVES {
         return Err(Fault::protocol(format_args!("more than {MAX_ALTERNATIVES} alternatives")));
     }
     if info.content_type.is_empty() || info.content_type.len() > 200 {
         return Err(Fault::protocol("content_type must have 1 to 200 bytes"));
     }
-    let alternatives = info.alternatives.iter().map(|url| checked_url(url));
+    let alternatives = info.alternatives.iter().map(|url| checked_url(url, &files));
     Ok(ResolvedStream {
-        url: checked_url(&info.url)?,
+        url: checked_url(&info.url, &files)?,
         alternatives: alternatives.collect::<Result<_, Fault>>()?,
         content_type: Some(info.content_type),
         duration: info.duration_ms.map(Duration::from_millis),
@@ -192,14 +198,21 @@ pub(super) fn resolved(info: StreamInfo, reach: Reach, now: Instant) -> Result<R
         seekable: info.seekable.unwrap_or(true),
         live: info.live.unwrap_or(false),
         reach,
+        files,
     })
 }
 
 /// Never shown when wrong: an address may hold credentials.
-fn checked_url(text: &str) -> Result<Url, Fault> {
+fn checked_url(text: &str, files: &GrantedFolders) -> Result<Url, Fault> {
     let url = Url::parse(text).map_err(|error| Fault::protocol(format_args!("url: {error}")))?;
+    if url.scheme() == "file" && text.len() <= MAX_URI_BYTES {
+        let located = files.locate(&url);
+        return located
+            .map(|_| url)
+            .map_err(|refusal| Fault::new(ErrorCode::ScopeDenied, refusal.to_string()));
+    }
     if text.len() > MAX_URI_BYTES || !url.has_host() || !matches!(url.scheme(), "http" | "https") {
-        return Err(Fault::protocol("url must be http or https, with a host"));
+        return Err(Fault::protocol("url must be http or https with a host, or file:"));
     }
     Ok(url)
 }
@@ -250,7 +263,7 @@ mod tests {
         for (name, field) in extra.as_object().unwrap() {
             value[name] = field.clone();
         }
-        resolved(parse_strictly(&value.to_string())?, Reach::Internet, Instant::now())
+        resolved(parse_strictly(&value.to_string())?, Reach::Internet, GrantedFolders::none(), Instant::now())
     }
 
     #[test]

@@ -24,6 +24,7 @@ use super::rpc::Connection;
 use segue_protocol::manifest::{Capability, Manifest, PROTOCOL, Scope};
 use segue_protocol::messages::{Dirs, HostFacts, InitializeParams, InitializeResult, PingResult, RawResult};
 use segue_protocol::{ErrorCode, Fault};
+use crate::track::GrantedFolders;
 
 /// How long what a dead process wrote last may take to be read.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -59,6 +60,15 @@ impl Plan {
 
     fn note(&self, isolation: Isolation) {
         *self.measured.lock().unwrap_or_else(PoisonError::into_inner) = Some(isolation);
+    }
+
+    /// Where the plugin's `file:` URLs may lead.
+    pub(super) fn readable(&self) -> GrantedFolders {
+        let folder = |scope: &Scope| match scope {
+            Scope::FilesRead(folder) => Some(folder.clone()),
+            _ => None,
+        };
+        GrantedFolders::of(self.manifest.id.clone(), self.granted.iter().filter_map(folder).collect())
     }
 }
 

@@ -8,10 +8,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use reqwest::Response;
 use tokio::time::{sleep, sleep_until, timeout};
+use url::Url;
 
+use super::file;
 use super::http::{Answer, NoAnswer, Web};
+use super::incoming::Incoming;
 use super::patience::Patience;
 use super::range::{Asked, Entity, Verdict, judge};
 use super::shared::{Known, Put, Shared};
@@ -52,7 +54,7 @@ pub(super) struct Fetch {
 
 /// A response that is believed, and where its bytes belong.
 struct Body {
-    response: Response,
+    incoming: Incoming,
     at: u64,
     end: Option<u64>,
     ranges: bool,
@@ -202,6 +204,9 @@ impl Fetch {
 
     async fn ask(&self, index: usize, asked: Asked) -> (usize, Result<Answer, Setback>) {
         let url = &self.source.candidates[index];
+        if url.scheme() == "file" {
+            return (index, self.ask_disk(url, asked).await);
+        }
         let headers = self.source.headers_for(url);
         let sent = self.web.get(url, &headers, self.source.resolved.reach, asked, self.entity.validator());
         let result = match timeout(self.settings.connect_timeout + self.settings.silence, sent).await {
@@ -214,6 +219,16 @@ impl Fetch {
             Ok(Ok(answer)) => Ok(answer),
         };
         (index, result)
+    }
+
+    /// A file of this machine, which the plugin was granted.
+    async fn ask_disk(&self, url: &Url, asked: Asked) -> Result<Answer, Setback> {
+        let files = &self.source.resolved.files;
+        match timeout(self.settings.silence, file::ask(url, files, asked)).await {
+            Err(_) => Err(Setback::Failing("the disk does not answer".to_owned())),
+            Ok(Err(why)) => Err(Setback::Final(StreamError::File { track: self.shared.track.clone(), why })),
+            Ok(Ok(answer)) => Ok(answer),
+        }
     }
 
     /// Whether an answer is believed.
@@ -272,7 +287,7 @@ impl Fetch {
         // A live stream has no offsets: it goes on where the reader is.
         let (from, end) = if live { (at, None) } else { (from, end) };
         self.shared.connected(from);
-        Some(Body { response: answer.response, at: from, end, ranges })
+        Some(Body { incoming: answer.body, at: from, end, ranges })
     }
 }
 
@@ -299,7 +314,7 @@ impl Fetch {
             }
             let renew_at = self.renew_at();
             tokio::select! {
-                chunk = body.response.chunk() => match chunk {
+                chunk = body.incoming.chunk() => match chunk {
                     Ok(Some(bytes)) => {
                         last = Instant::now();
                         if !self.keep(&mut body, &bytes).await {
@@ -307,7 +322,7 @@ impl Fetch {
                         }
                     }
                     Ok(None) => return self.body_ended(&body),
-                    Err(error) => return Stop::Cut(format!("the connection was cut: {}", root(&error.without_url()))),
+                    Err(why) => return Stop::Cut(why),
                 },
                 () = sleep_until((last + self.settings.silence).into()) => {
                     return Stop::Cut("the connection has gone silent".to_owned());
@@ -384,13 +399,4 @@ async fn sleep_until_some(at: Option<Instant>) {
         Some(at) => sleep_until(at.into()).await,
         None => std::future::pending().await,
     }
-}
-
-/// The first cause, which says more than "error decoding response body".
-fn root(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(next) = cause.source() {
-        cause = next;
-    }
-    cause.to_string()
 }

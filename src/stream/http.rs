@@ -12,6 +12,7 @@ use tracing::warn;
 use url::Url;
 
 use super::Settings;
+use super::incoming::Incoming;
 use super::range::{Asked, Head};
 use super::reach::{self, Names, OutOfReach};
 use crate::track::Reach;
@@ -39,7 +40,7 @@ pub(super) enum NoAnswer {
 
 /// A response whose head has arrived.
 pub(super) struct Answer {
-    pub response: Response,
+    pub body: Incoming,
     pub head: Head,
     pub content_type: Option<String>,
     /// The server's clock.
@@ -262,7 +263,7 @@ fn answer(response: Response, host: String) -> Answer {
     let content_type = text(header::CONTENT_TYPE);
     let date = text(header::DATE).and_then(|value| httpdate::parse_http_date(&value).ok());
     let radio = response.headers().keys().any(|name| name.as_str().starts_with("icy-"));
-    Answer { head, content_type, date, host, radio, response }
+    Answer { head, content_type, date, host, radio, body: Incoming::Web(response) }
 }
 
 fn forbidden(url: &Url, why: &str) -> NoAnswer {
@@ -274,6 +275,7 @@ pub(super) fn host(url: &Url) -> String {
     match (url.host_str(), url.port()) {
         (Some(host), Some(port)) => format!("{host}:{port}"),
         (Some(host), None) => host.to_owned(),
+        (None, _) if url.scheme() == "file" => "this machine".to_owned(),
         (None, _) => "no host".to_owned(),
     }
 }

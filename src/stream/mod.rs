@@ -12,6 +12,7 @@ mod expiry;
 mod fetch;
 mod file;
 mod http;
+mod incoming;
 mod patience;
 mod range;
 mod reach;
@@ -21,13 +22,14 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::broadcast;
 
 pub use error::StreamError;
+pub use file::UserFolders;
 pub use reader::Reader;
 
 use buffer::Budget;
@@ -119,9 +121,15 @@ impl Streams {
         (Reader::over_store(Arc::clone(&shared)), StreamHandle { shared })
     }
 
-    /// Opens a regular file below one of `folders`; links must not lead out of them. Blocks on the disk.
-    pub fn open_file(&self, path: &Path, folders: &[PathBuf]) -> Result<(Reader, StreamHandle), StreamError> {
-        let (file, length) = file::open_beneath(path, folders)?;
+    /// Opens a regular file that the user named, below one of the user's folders; links must not lead out of
+    /// them. Blocks on the disk. (A plugin's `file:` URL is opened by [`Streams::open`], below what the plugin
+    /// was granted.)
+    pub fn open_file(
+        &self,
+        path: &Path,
+        folders: &UserFolders,
+    ) -> Result<(Reader, StreamHandle), StreamError> {
+        let (file, length) = file::open_for_user(path, folders)?;
         // A budget of its own: files are not held in memory.
         let shared = Arc::new(Shared::new(path.display().to_string(), &Budget::new(0), 0));
         shared.know_file(length);

@@ -7,10 +7,12 @@ use std::time::{Duration, Instant, SystemTime};
 
 use url::Url;
 
+use super::GrantedFolders;
+
 /// A resolved track: an address and what was promised about it. Not yet a single byte of it.
 #[derive(Clone)]
 pub struct ResolvedStream {
-    /// `http` or `https`.
+    /// `http`, `https`, or `file` below one of the folders in `files`.
     pub url: Url,
     /// Tried in this order when `url` does not answer.
     pub alternatives: Vec<Url>,
@@ -28,8 +30,10 @@ pub struct ResolvedStream {
     pub seekable: bool,
     /// A stream without an end.
     pub live: bool,
-    /// Which hosts the URL may lead to.
+    /// Which hosts the URLs may lead to.
     pub reach: Reach,
+    /// Which files the URLs may lead to: those of the plugin that resolved the track.
+    pub files: GrantedFolders,
 }
 
 /// Shows the host only: queries and headers may hold credentials.
@@ -57,6 +61,7 @@ impl ResolvedStream {
             seekable: true,
             live: false,
             reach: Reach::Anywhere,
+            files: GrantedFolders::none(),
         }
     }
 }

@@ -72,7 +72,7 @@ fn files_are_read_below_allowed_folders_only() {
     std::os::unix::fs::symlink("a.flac", music.join("inside")).unwrap();
     nix::unistd::mkfifo(&music.join("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     let streams = Streams::new(settings()).unwrap();
-    let folders = [music.clone()];
+    let folders = UserFolders::new(vec![music.clone()]);
 
     let (mut reader, handle) = streams.open_file(&music.join("a.flac"), &folders).unwrap();
     assert_eq!((reader.byte_len(), reader.is_seekable()), (Some(10), true));
