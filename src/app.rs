@@ -112,6 +112,7 @@ fn plugin_settings(config: &Config, places: &Places) -> plugin::Settings {
     };
     plugin::Settings {
         folders,
+        follow_packages: config.plugins.follow_packages,
         require_sandbox: config.plugins.require_sandbox,
         ..plugin::Settings::new(places.state.clone(), places.cache.clone(), places.config.clone())
     }

@@ -147,6 +147,8 @@ pub struct Files {
 pub struct Plugins {
     /// Folders that hold plugin packages; later ones win. Empty: the usual places.
     pub folders: Vec<PathBuf>,
+    /// Trust what the distribution upgraded, as long as it asks for no further scope.
+    pub follow_packages: bool,
     /// Refuse to run a plugin that cannot be confined on this machine.
     pub require_sandbox: bool,
 }

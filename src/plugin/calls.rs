@@ -226,6 +226,8 @@ impl Host {
         params: P,
     ) -> Result<(Arc<Supervisor>, RawResult), Fault> {
         let (supervisor, lease) = self.lease(plugin).await?;
+        // Decided about while it was started or waited for.
+        self.still_enabled(plugin, &supervisor)?;
         if !lease.capabilities().contains(&method) {
             let text = format!("it does not offer {} now", method.as_str());
             return Err(Fault::new(ErrorCode::CapabilityMissing, text));
@@ -235,7 +237,10 @@ impl Host {
         if answer.as_ref().is_err_and(|fault| fault.code == ErrorCode::PluginTimeout) {
             supervisor.suspect();
         }
-        Ok((supervisor.clone(), answer?))
+        let answer = answer?;
+        // What came after the decision does not count.
+        self.still_enabled(plugin, &supervisor)?;
+        Ok((supervisor, answer))
     }
 
     /// The right to call a plugin, which is started where that is needed.

@@ -87,20 +87,29 @@ impl CopyStore {
         Ok((self.path(fingerprint, id), package))
     }
 
-    /// Removes the copies that no decision names any more.
+    /// Removes the copies that no decision names any more, and what an earlier run left half-written. Only
+    /// while no plugin runs.
     pub fn keep_only(&self, fingerprints: &[Fingerprint]) {
+        self.remove(|name| !wanted(name, fingerprints));
+    }
+
+    /// Removes the copies that are named neither by a decision nor by what runs. What is being written stays.
+    pub fn sweep(&self, fingerprints: &[Fingerprint]) {
+        self.remove(|name| !name.starts_with('.') && !wanted(name, fingerprints));
+    }
+
+    fn remove(&self, unwanted: impl Fn(&str) -> bool) {
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
         for entry in entries.flatten() {
-            let name = entry.file_name();
-            let wanted = name
-                .to_str()
-                .and_then(|name| name.parse().ok())
-                .is_some_and(|found: Fingerprint| fingerprints.contains(&found));
-            if !wanted {
+            if unwanted(&entry.file_name().to_string_lossy()) {
                 remove_read_only(&entry.path());
             }
         }
     }
+}
+
+fn wanted(name: &str, fingerprints: &[Fingerprint]) -> bool {
+    name.parse().is_ok_and(|found: Fingerprint| fingerprints.contains(&found))
 }
 
 /// Makes every folder read-only and durable.

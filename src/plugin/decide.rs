@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use segue_protocol::{ErrorCode, Fault};
 
 use super::error::{CallError, HostError};
+use super::grants;
 use super::host::{Entry, Host};
 use super::package::Package;
 use super::process::Isolation;
@@ -45,8 +46,13 @@ pub(super) fn warning(plugin: &PluginSummary, isolation: &Isolation) -> String {
             )
         }
     };
+    let files = if plugin.requested.iter().any(|scope| scope == "files.read:*") {
+        " It asks to read files of your choice: name each folder when you enable it, as the scope files.read:/folder."
+    } else {
+        ""
+    };
     format!(
-        "Trusting “{}” is trusting a program that somebody wrote. {reach} Trust it only if you know where it comes from.",
+        "Trusting “{}” is trusting a program that somebody wrote. {reach} Trust it only if you know where it comes from.{files}",
         plugin.id
     )
 }
@@ -79,6 +85,7 @@ impl Host {
         self.record(&id, decision, "trust", who).await?;
         let before = self.set(&id, PluginState::Trusted, Vec::new(), None);
         stop(before).await;
+        self.sweep_copies().await;
         Ok(())
     }
 
@@ -98,6 +105,7 @@ impl Host {
         let trusted = trusted.filter(|d| d.fingerprint == package.fingerprint.to_string());
         let trusted = trusted.ok_or_else(|| HostError::NotTrusted(id.clone()))?;
         let granted = checked_scopes(&id, &package.manifest, scopes)?;
+        self.check_folders(&id, &granted).await?;
         let words: Vec<String> = granted.iter().map(ToString::to_string).collect();
         let fresh = Arc::new(self.new_supervisor(&id, &package, granted)?);
         // Never two processes of one plugin: the one with the earlier scopes ends first.
@@ -157,6 +165,24 @@ impl Host {
         }
         let state = if state == PluginState::Enabled { PluginState::Trusted } else { state };
         stop(self.set(&id, state, Vec::new(), None)).await;
+        Ok(())
+    }
+
+    /// Folders that are to be granted exist, and hold nothing that no plugin may read.
+    async fn check_folders(&self, id: &PluginId, granted: &[Scope]) -> Result<(), HostError> {
+        let settings = &self.0.settings;
+        let own = [&settings.state_dir, &settings.cache_dir, &settings.config_dir].map(Clone::clone);
+        for scope in granted {
+            let Scope::FilesRead(folder) = scope else { continue };
+            let (folder, own) = (folder.clone(), own.clone());
+            let checked = tokio::task::spawn_blocking(move || grants::check(&folder, &own)).await;
+            let checked = checked.unwrap_or_else(|error| Err(error.to_string()));
+            checked.map_err(|why| HostError::FolderRefused {
+                id: id.clone(),
+                scope: scope.to_string(),
+                why,
+            })?;
+        }
         Ok(())
     }
 
@@ -239,20 +265,24 @@ pub(super) fn fault_of(failure: StartFailure) -> Fault {
     }
 }
 
+/// Whether the manifest asks for it.
+pub(super) fn grantable(manifest: &Manifest, scope: &Scope) -> bool {
+    let asked = |scope: &Scope| manifest.scopes.iter().any(|request| request.scope == *scope);
+    match scope {
+        // The star names no folder, so there is nothing to grant.
+        Scope::FilesReadAny => false,
+        Scope::FilesRead(_) => asked(scope) || asked(&Scope::FilesReadAny),
+        _ => asked(scope),
+    }
+}
+
 /// A subset of what the manifest asks for; `files.read:*` stands for any folder.
 fn checked_scopes(id: &PluginId, manifest: &Manifest, scopes: &[String]) -> Result<Vec<Scope>, HostError> {
-    let asked = |scope: &Scope| manifest.scopes.iter().any(|request| request.scope == *scope);
     let mut granted = Vec::new();
     for text in scopes {
         let refused = || HostError::ScopeNotRequested { id: id.clone(), scope: shown(text) };
         let scope: Scope = text.parse().map_err(|_| refused())?;
-        let allowed = match &scope {
-            // The star names no folder, so there is nothing to grant.
-            Scope::FilesReadAny => false,
-            Scope::FilesRead(_) => asked(&scope) || asked(&Scope::FilesReadAny),
-            _ => asked(&scope),
-        };
-        if !allowed {
+        if !grantable(manifest, &scope) {
             return Err(refused());
         }
         if !granted.contains(&scope) {

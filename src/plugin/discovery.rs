@@ -1,10 +1,11 @@
 //! What is installed. Reads files and runs nothing.
 
+use std::collections::HashMap;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::package::{Package, check_owner_and_mode};
+use super::package::{Package, PackageError, check_owner_and_mode};
 
 /// Packages that are looked at, the first by id.
 pub const MAX_PACKAGES: usize = 100;
@@ -16,12 +17,17 @@ pub(super) struct Found {
     pub(super) path: PathBuf,
     /// The package, or the broken rule.
     pub(super) package: Result<Package, String>,
+    /// What is wrong is wrong with the package for certain: not that it is only half there, or that the disk
+    /// failed.
+    pub(super) broken: bool,
     /// Another folder holds a plugin of this name and wins.
     pub(super) shadowed: bool,
 }
 
 /// Looks through `folders`, which are in rising precedence. In byte order of the names, the winner first.
-pub(super) fn scan(folders: &[PathBuf]) -> Vec<Found> {
+///
+/// What lies where it lay in `known` is hashed only when a file of it was touched.
+pub(super) fn scan(folders: &[PathBuf], known: &HashMap<PathBuf, Package>) -> Vec<Found> {
     let mut places: Vec<(String, usize, PathBuf)> = Vec::new();
     for (rank, folder) in folders.iter().enumerate() {
         places.extend(candidates(folder).into_iter().map(|path| (name_of(&path), rank, path)));
@@ -34,9 +40,15 @@ pub(super) fn scan(folders: &[PathBuf]) -> Vec<Found> {
     let mut found: Vec<Found> = Vec::with_capacity(places.len());
     for (name, rank, path) in places {
         let shadowed = found.last().is_some_and(|winner| winner.name == name);
-        let package = folder_is_safe(&folders[rank])
-            .and_then(|()| Package::read(&path).map_err(|error| error.to_string()));
-        found.push(Found { name, path, package, shadowed });
+        let read = || match known.get(&path) {
+            Some(known) => Package::read_again(&path, known),
+            None => Package::read(&path),
+        };
+        let package = folder_is_safe(&folders[rank]).and_then(|()| read());
+        let passing = matches!(package, Err(PackageError::NoManifest | PackageError::Io { .. }));
+        let broken = package.is_err() && !passing;
+        let package = package.map_err(|error| error.to_string());
+        found.push(Found { name, path, package, broken, shadowed });
     }
     found
 }
@@ -62,7 +74,7 @@ fn candidates(folder: &Path) -> Vec<PathBuf> {
     plugins.map(|entry| entry.path()).collect()
 }
 
-fn folder_is_safe(folder: &Path) -> Result<(), String> {
-    let facts = fs::metadata(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    check_owner_and_mode(&folder.display().to_string(), &facts).map_err(|error| error.to_string())
+fn folder_is_safe(folder: &Path) -> Result<(), PackageError> {
+    let facts = fs::metadata(folder).map_err(PackageError::at(folder))?;
+    check_owner_and_mode(&folder.display().to_string(), &facts)
 }

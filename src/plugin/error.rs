@@ -113,6 +113,16 @@ pub enum HostError {
         /// The scope that was to be granted.
         scope: String,
     },
+    /// A folder that cannot be granted.
+    #[error("plugin “{id}” cannot be granted {scope}: {why}")]
+    FolderRefused {
+        /// Which.
+        id: PluginId,
+        /// The scope that was to be granted.
+        scope: String,
+        /// What is wrong with the folder, and what to do.
+        why: String,
+    },
     /// Enabling needs one good handshake.
     #[error("not enabled: {0}")]
     Handshake(Box<CallError>),

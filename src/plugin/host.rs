@@ -11,7 +11,7 @@ use tokio::sync::broadcast;
 use super::backoff::Limits;
 use super::copies::CopyStore;
 use super::counters::Counters;
-use super::decide::{scopes_of, shown, warning, winner};
+use super::decide::{shown, warning, winner};
 use super::discovery::{self, Found};
 use super::error::{HostError, StartError};
 use super::log::{Log, LogLine};
@@ -20,9 +20,11 @@ use super::process::{Isolation, Launcher, Means, find_runner, strays};
 use super::start::{Plan, private_folder};
 use super::summary::{PluginHealth, PluginReview, PluginState, PluginSummary};
 use super::supervisor::Supervisor;
-use super::trust::{Decision, TrustStore, Who};
+use super::trust::TrustStore;
+use super::watch::{self, WatchLimits, Watching};
 use crate::track::PluginId;
-use segue_protocol::manifest::Scope;
+use segue_protocol::manifest::{PROTOCOL, Scope};
+use segue_protocol::{ErrorCode, Fault};
 
 /// State changes that a slow listener may fall behind before it must read the whole list.
 const MAX_CHANGES: usize = 128;
@@ -48,8 +50,12 @@ pub struct Settings {
     pub bubblewrap: PathBuf,
     /// `segue-plugin-runner`, an absolute path. Without it no plugin is started.
     pub runner: PathBuf,
+    /// Trust what the distribution upgraded, as long as it asks for no further scope.
+    pub follow_packages: bool,
     /// Times of supervision.
     pub limits: Limits,
+    /// How packages are watched for changes.
+    pub watch: WatchLimits,
 }
 
 impl Settings {
@@ -65,7 +71,9 @@ impl Settings {
             packaged,
             bubblewrap: PathBuf::from("/usr/bin/bwrap"),
             runner: find_runner(),
+            follow_packages: false,
             limits: Limits::default(),
+            watch: WatchLimits::default(),
         }
     }
 }
@@ -79,13 +87,14 @@ pub(super) struct Inner {
     pub(super) launcher: Launcher,
     pub(super) copies: CopyStore,
     pub(super) trust: Arc<Mutex<TrustStore>>,
-    entries: Mutex<Vec<Entry>>,
+    pub(super) entries: Mutex<Vec<Entry>>,
     logs: Mutex<HashMap<String, Log>>,
     counters: Mutex<HashMap<PluginId, Arc<Counters>>>,
     /// Decisions and scans happen one after the other.
     pub(super) deciding: tokio::sync::Mutex<()>,
     changes: broadcast::Sender<PluginId>,
     pub(super) stopping: AtomicBool,
+    watching: Mutex<Option<Watching>>,
 }
 
 pub(super) struct Entry {
@@ -94,27 +103,6 @@ pub(super) struct Entry {
     pub(super) reason: String,
     pub(super) granted: Vec<String>,
     pub(super) supervisor: Option<Arc<Supervisor>>,
-}
-
-/// What a scan compares with.
-struct Before {
-    name: String,
-    path: PathBuf,
-    state: PluginState,
-    reason: String,
-    supervisor: Option<Arc<Supervisor>>,
-}
-
-impl Before {
-    fn of(entry: &Entry) -> Before {
-        Before {
-            name: entry.found.name.clone(),
-            path: entry.found.path.clone(),
-            state: entry.state,
-            reason: entry.reason.clone(),
-            supervisor: entry.supervisor.clone(),
-        }
-    }
 }
 
 impl Host {
@@ -159,7 +147,11 @@ impl Host {
             deciding: tokio::sync::Mutex::new(()),
             changes: broadcast::channel(MAX_CHANGES).0,
             stopping: AtomicBool::new(false),
+            watching: Mutex::new(None),
         }));
+        // Watched before it is read, so that no change falls between.
+        let watching = watch::start(&host).await;
+        *host.0.watching.lock().unwrap_or_else(PoisonError::into_inner) = Some(watching);
         host.rescan().await;
         Ok(host)
     }
@@ -179,9 +171,11 @@ impl Host {
         let summary = self.summary(entry);
         let log = self.log_of(id).newest(50);
         let warning = warning(&summary, &self.isolation_of(entry));
+        let protocol = PROTOCOL.to_owned();
         let Ok(package) = &entry.found.package else {
             return Ok(PluginReview {
                 summary,
+                protocol,
                 files: vec![],
                 command: vec![],
                 scopes: vec![],
@@ -194,6 +188,7 @@ impl Host {
         command.extend(manifest.arguments.iter().cloned());
         Ok(PluginReview {
             summary,
+            protocol,
             files: package.files.iter().map(|f| (f.path.display().to_string(), f.len)).collect(),
             command,
             scopes: manifest.scopes.iter().map(|s| (s.scope.to_string(), s.reason.clone())).collect(),
@@ -240,138 +235,6 @@ impl Host {
         self.0.changes.subscribe()
     }
 
-    /// Looks again at what is installed. Where nothing changed, nothing changes.
-    pub async fn rescan(&self) {
-        let _one_at_a_time = self.0.deciding.lock().await;
-        let folders = self.0.settings.folders.clone();
-        let Ok(found) = tokio::task::spawn_blocking(move || discovery::scan(&folders)).await else { return };
-        if self.0.stopping.load(Ordering::Acquire) {
-            return;
-        }
-        // Calls go on while this looks; the new list takes the old one's place at once.
-        let mut old: Vec<Before> = self.entries().iter().map(Before::of).collect();
-        let mut fresh = Vec::with_capacity(found.len());
-        let mut ended = Vec::new();
-        for found in found {
-            let before = old.iter().position(|entry| entry.path == found.path).map(|at| old.swap_remove(at));
-            let (entry, unwanted) = self.judge(found, before).await;
-            fresh.push(entry);
-            ended.extend(unwanted);
-        }
-        ended.extend(old.into_iter().filter_map(|gone| {
-            self.tell(&gone.name);
-            gone.supervisor
-        }));
-        *self.entries() = fresh;
-        join_all(ended.iter().map(|supervisor| supervisor.stop(false))).await;
-    }
-
-    /// What a package that was found is allowed now; also what must be stopped.
-    async fn judge(&self, found: Found, before: Option<Before>) -> (Entry, Option<Arc<Supervisor>>) {
-        let supervisor = before.as_ref().and_then(|entry| entry.supervisor.clone());
-        let mut entry = Entry {
-            state: PluginState::Invalid,
-            reason: String::new(),
-            granted: Vec::new(),
-            supervisor: None,
-            found,
-        };
-        let id = entry.found.name.parse::<PluginId>().ok();
-        let decision = id.as_ref().and_then(|id| self.trust_store().get(id).cloned());
-        if entry.found.shadowed {
-            entry.state = PluginState::Shadowed;
-            entry.reason = "another package of this id wins".to_owned();
-        } else if let (Ok(package), Some(decision)) = (&entry.found.package, &decision) {
-            if package.fingerprint.to_string() == decision.fingerprint {
-                entry.state = if decision.enabled { PluginState::Enabled } else { PluginState::Trusted };
-                if decision.enabled {
-                    entry.granted.clone_from(&decision.scopes);
-                    entry.supervisor =
-                        Some(self.supervisor_for(package, &entry.found, decision, supervisor.as_ref()));
-                }
-            } else if let Some(old) = self.old_copy(package, &entry.found, decision).await {
-                entry.state = PluginState::Changed;
-                entry.reason =
-                    "it was upgraded: the version that was reviewed serves until you review this one"
-                        .to_owned();
-                entry.granted.clone_from(&decision.scopes);
-                entry.supervisor =
-                    Some(self.old_supervisor(&old, &entry.found, decision, supervisor.as_ref()));
-            } else {
-                entry.state = PluginState::Changed;
-                entry.reason =
-                    "its files are not those that were reviewed: inspect and trust it again".to_owned();
-            }
-        } else if entry.found.package.is_ok() {
-            entry.state = PluginState::Untrusted;
-        }
-        if let Err(reason) = &entry.found.package {
-            entry.reason.clone_from(reason);
-        }
-        // What changed loses its grants at once, and does not get them back by changing back.
-        let lost =
-            matches!(entry.state, PluginState::Changed | PluginState::Invalid) && entry.supervisor.is_none();
-        if let (true, Some(id), Some(decision)) = (lost, &id, decision)
-            && decision.enabled
-        {
-            let decision = Decision { enabled: false, scopes: Vec::new(), ..decision };
-            let who = Who { uid: None, via: "rescan".to_owned() };
-            if let Err(error) = self.record(id, decision, "changed", &who).await {
-                tracing::warn!(plugin = %id, %error, "a change could not be recorded");
-            }
-        }
-        let same = before.is_some_and(|before| before.state == entry.state && before.reason == entry.reason);
-        if !same {
-            self.tell(&entry.found.name);
-        }
-        let kept =
-            matches!((&entry.supervisor, &supervisor), (Some(new), Some(old)) if Arc::ptr_eq(new, old));
-        (entry, supervisor.filter(|_| !kept))
-    }
-
-    /// The one that serves already when it is for this decision, else a new one.
-    fn supervisor_for(
-        &self,
-        package: &Package,
-        found: &Found,
-        decision: &Decision,
-        current: Option<&Arc<Supervisor>>,
-    ) -> Arc<Supervisor> {
-        if let Some(current) = current
-            && current.plan.fingerprint == package.fingerprint
-        {
-            *current.plan.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(package.files.clone());
-            return current.clone();
-        }
-        Arc::new(Supervisor::new(self.plan(package, found, scopes_of(decision), true)))
-    }
-
-    fn old_supervisor(
-        &self,
-        old: &Package,
-        found: &Found,
-        decision: &Decision,
-        current: Option<&Arc<Supervisor>>,
-    ) -> Arc<Supervisor> {
-        match current.filter(|current| current.plan.fingerprint == old.fingerprint) {
-            Some(current) => {
-                *current.plan.seen.lock().unwrap_or_else(PoisonError::into_inner) = None;
-                current.clone()
-            }
-            None => Arc::new(Supervisor::new(self.plan(old, found, scopes_of(decision), false))),
-        }
-    }
-
-    /// The copy that may serve on after an upgrade by the distribution.
-    async fn old_copy(&self, package: &Package, found: &Found, decision: &Decision) -> Option<Package> {
-        let packaged = package.root_owned && found.path.parent() == Some(&self.0.settings.packaged);
-        let fingerprint = decision.fingerprint.parse().ok().filter(|_| packaged && decision.enabled)?;
-        let (copies, name) = (self.0.copies.clone(), found.name.clone());
-        let old = tokio::task::spawn_blocking(move || copies.verified(fingerprint, &name)).await.ok()??.1;
-        let asked: Vec<&Scope> = old.manifest.scopes.iter().map(|request| &request.scope).collect();
-        package.manifest.scopes.iter().all(|request| asked.contains(&&request.scope)).then_some(old)
-    }
-
     pub(super) fn plan(&self, package: &Package, found: &Found, granted: Vec<Scope>, current: bool) -> Plan {
         let Settings { state_dir, cache_dir, config_dir, require_sandbox, limits, .. } = &self.0.settings;
         let id = package.manifest.id.as_str();
@@ -398,6 +261,7 @@ impl Host {
     pub async fn shutdown(&self) {
         self.0.stopping.store(true, Ordering::Release);
         let _one_at_a_time = self.0.deciding.lock().await;
+        self.0.watching.lock().unwrap_or_else(PoisonError::into_inner).take();
         let all: Vec<_> = self.entries().iter_mut().filter_map(|entry| entry.supervisor.take()).collect();
         join_all(all.iter().map(|supervisor| supervisor.stop(true))).await;
         self.0.launcher.settled().await;
@@ -413,6 +277,17 @@ impl Host {
             None if entry.reason.is_empty() => Err(format!("it is {}", entry.state.as_str())),
             None => Err(format!("it is {} ({})", entry.state.as_str(), entry.reason)),
         }
+    }
+
+    /// Whether this task may still be called: nobody disabled the plugin, and nothing changed, since it was
+    /// asked for.
+    pub(super) fn still_enabled(&self, id: &PluginId, supervisor: &Arc<Supervisor>) -> Result<(), Fault> {
+        let not_enabled = |why: String| Fault::new(ErrorCode::PluginNotEnabled, why);
+        let now = self.enabled(id).map_err(not_enabled)?;
+        if Arc::ptr_eq(&now, supervisor) {
+            return Ok(());
+        }
+        Err(not_enabled("it was decided about anew during the call: try again".to_owned()))
     }
 
     pub(super) fn all_enabled(&self) -> Vec<Arc<Supervisor>> {

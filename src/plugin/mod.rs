@@ -17,17 +17,20 @@ mod decide;
 mod discovery;
 mod error;
 mod health;
+mod grants;
 mod host;
 mod log;
 mod models;
 mod package;
 mod process;
 mod redact;
+mod rescan;
 mod rpc;
 mod start;
 mod summary;
 mod supervisor;
 mod trust;
+mod watch;
 
 #[cfg(test)]
 mod tests;
@@ -48,3 +51,4 @@ pub use segue_protocol::manifest::{
 };
 pub use summary::{PluginHealth, PluginReview, PluginState, PluginSummary, SearchOutcome};
 pub use trust::Who;
+pub use watch::WatchLimits;

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest, Sha256};
 
@@ -19,7 +20,7 @@ pub const MAX_PACKAGE_FILES: usize = 4_096;
 /// The program, in bytes.
 pub const MAX_EXECUTABLE_BYTES: u64 = 128 * 1024 * 1024;
 /// Folders within folders.
-const MAX_DEPTH: usize = 32;
+pub(super) const MAX_DEPTH: usize = 32;
 
 /// SHA-256 over the whole package: paths, executable bits, lengths and contents.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -56,6 +57,9 @@ impl FromStr for Fingerprint {
 /// A package that breaks a rule or cannot be read; displays as the reason.
 #[derive(Debug, thiserror::Error)]
 pub enum PackageError {
+    /// A folder that is being installed or removed, or none of a plugin's.
+    #[error("there is no plugin.json")]
+    NoManifest,
     /// A rule for packages.
     #[error("{0}")]
     Rule(String),
@@ -115,6 +119,8 @@ pub struct Package {
     pub files: Vec<PackageFile>,
     /// Every file and folder is root's.
     pub root_owned: bool,
+    /// All of it was older than the clock's grain when it was read, so that equal times mean equal bytes.
+    settled: bool,
 }
 
 impl Package {
@@ -126,6 +132,18 @@ impl Package {
         Self::read_into(folder, None)
     }
 
+    /// As [`Package::read`], but hashes nothing where no file was touched since `known` was read.
+    pub(super) fn read_again(folder: &Path, known: &Package) -> Result<Package, PackageError> {
+        match walk(folder)? {
+            (files, root_owned)
+                if known.settled && files == known.files && root_owned == known.root_owned =>
+            {
+                Ok(known.clone())
+            }
+            _ => Package::read(folder),
+        }
+    }
+
     /// As [`Package::read`], writing each byte that is hashed below `copy` too, which must not exist.
     pub(super) fn read_into(folder: &Path, copy: Option<&Path>) -> Result<Package, PackageError> {
         let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
@@ -133,11 +151,12 @@ impl Package {
     }
 
     fn read_named(folder: &Path, name: &str, copy: Option<&Path>) -> Result<Package, PackageError> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let (files, root_owned) = walk(folder)?;
-        let manifest_file = files
-            .iter()
-            .find(|file| file.path == Path::new(FILE_NAME))
-            .ok_or_else(|| PackageError::rule("there is no plugin.json"))?;
+        let settled =
+            files.iter().all(|file| file.stamp.changed.0.saturating_add(2) < now.as_secs().cast_signed());
+        let manifest_file =
+            files.iter().find(|file| file.path == Path::new(FILE_NAME)).ok_or(PackageError::NoManifest)?;
         if manifest_file.len > MAX_MANIFEST_BYTES {
             return Err(PackageError::rule(format!("plugin.json: more than {MAX_MANIFEST_BYTES} bytes")));
         }
@@ -145,7 +164,7 @@ impl Package {
         let fingerprint = hash_files(folder, &files, copy, &mut manifest_bytes)?;
         let manifest = Manifest::parse(&manifest_bytes, name)?;
         check_executable(&manifest, &files)?;
-        Ok(Package { manifest, fingerprint, files, root_owned })
+        Ok(Package { manifest, fingerprint, files, root_owned, settled })
     }
 }
 

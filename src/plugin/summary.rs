@@ -74,6 +74,8 @@ pub struct PluginSummary {
 pub struct PluginReview {
     /// The line of the list.
     pub summary: PluginSummary,
+    /// The protocol that it speaks.
+    pub protocol: String,
     /// Paths and lengths in bytes.
     pub files: Vec<(String, u64)>,
     /// What is run, relative to the package, with its arguments.

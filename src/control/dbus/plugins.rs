@@ -127,6 +127,7 @@ fn review(review: &PluginReview) -> Dict {
     let log: Vec<String> = review.log.iter().map(|line| text(&line.text)).collect();
     dict.insert("scope_reasons", reasons.into());
     dict.insert("files", files.into());
+    dict.insert("protocol", text(&review.protocol).into());
     dict.insert("command", texts(&review.command).into());
     dict.insert("warning", text(&review.warning).into());
     dict.insert("log", log.into());

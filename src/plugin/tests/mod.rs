@@ -10,6 +10,7 @@ mod packages;
 mod processes;
 mod replies;
 mod table;
+mod trusting;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

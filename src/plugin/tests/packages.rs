@@ -93,7 +93,7 @@ fn each_rule_for_packages_refuses_what_breaks_it() {
     type Change = fn(&Path);
     let rows: &[(&str, Change)] = &[
         ("no manifest", |p| fs::remove_file(p.join("plugin.json")).unwrap()),
-        ("long manifest", |p| fs::write(p.join("plugin.json"), " ".repeat(70_000)).unwrap()),
+        ("long manifest", |p| fs::write(p.join("plugin.json"), " ".repeat(64 * 1024 + 1)).unwrap()),
         ("no executable", |p| fs::remove_file(p.join("run")).unwrap()),
         ("not executable", |p| mode(&p.join("run"), 0o644)),
         ("executable is a folder", |p| {
@@ -103,6 +103,8 @@ fn each_rule_for_packages_refuses_what_breaks_it() {
         ("link to a file", |p| symlink("run", p.join("link")).unwrap()),
         ("link to a folder", |p| symlink("/usr", p.join("link")).unwrap()),
         ("group may write a file", |p| mode(&p.join("run"), 0o775)),
+        ("others may write a file", |p| mode(&p.join("plugin.json"), 0o646)),
+        ("a socket", |p| drop(std::os::unix::net::UnixListener::bind(p.join("socket")).unwrap())),
         ("others may write a folder", |p| mode(p, 0o757)),
         ("a pipe", |p| nix::unistd::mkfifo(&p.join("pipe"), nix::sys::stat::Mode::S_IRUSR).unwrap()),
         ("too many files", |p| {
@@ -123,6 +125,33 @@ fn each_rule_for_packages_refuses_what_breaks_it() {
         let foreign = package(|p| std::os::unix::fs::chown(p.join("run"), Some(65_534), None).unwrap());
         assert!(foreign.is_err());
     }
+}
+
+#[test]
+fn names_that_are_no_text_are_files_like_others() {
+    use std::os::unix::ffi::OsStrExt;
+    let name = |bytes: &[u8]| std::ffi::OsStr::from_bytes(bytes).to_owned();
+    let with = |bytes: &[u8]| package(|p| fs::write(p.join(name(bytes)), "").unwrap()).unwrap().fingerprint;
+    assert_ne!(with(b"\xff"), with(b"\xfe"));
+}
+
+#[test]
+fn the_order_in_which_files_were_made_does_not_matter() {
+    let made = |names: [&'static str; 3]| {
+        let fill = |p: &Path| names.iter().for_each(|name| fs::write(p.join(name), name).unwrap());
+        package(fill).unwrap().fingerprint
+    };
+    assert_eq!(made(["a", "b", "c"]), made(["c", "a", "b"]));
+}
+
+#[tokio::test]
+async fn of_101_packages_the_first_100_by_id_are_looked_at() {
+    let bench = Bench::new();
+    (0..101).for_each(|n| drop(bench.plugin(&format!("p{n:03}"), "#!/bin/sh\n", json!({}))));
+    let host = bench.host().await;
+    let list = host.list();
+    assert_eq!((list.len(), list[99].id.as_str()), (100, "p099"));
+    host.shutdown().await;
 }
 
 #[test]
