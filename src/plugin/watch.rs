@@ -6,12 +6,14 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, WatchDescriptor};
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::task::AbortHandle;
 
@@ -53,8 +55,7 @@ impl Drop for Watching {
 /// Watches before it returns, so that whoever reads the packages then misses nothing.
 pub(super) async fn start(host: &Host) -> Watching {
     let limits = host.0.settings.watch;
-    let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC).map_err(std::io::Error::from);
-    let inotify = match inotify.and_then(AsyncFd::new) {
+    let inotify = match Events::new() {
         Ok(inotify) => Some(Arc::new(inotify)),
         Err(error) => {
             tracing::warn!(%error, "changes of plugins cannot be watched: they are looked for from time to time");
@@ -73,17 +74,37 @@ pub(super) async fn start(host: &Host) -> Watching {
     Watching(tokio::spawn(watch.run()).abort_handle())
 }
 
+/// The kernel's events.
+struct Events(Inotify);
+
+impl Events {
+    #[allow(unsafe_code)]
+    fn new() -> std::io::Result<AsyncFd<Events>> {
+        let inotify = Events(Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC)?);
+        // SAFETY: the value owns its descriptor, which is neither replaced nor closed before the value is
+        // dropped, and `as_raw_fd` always gives that one.
+        let registered = unsafe { AsyncFd::register_with_interest(inotify, Interest::READABLE) };
+        registered.map_err(|error| error.into_parts().1)
+    }
+}
+
+impl AsRawFd for Events {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_fd().as_raw_fd()
+    }
+}
+
 /// What is watched now.
 #[derive(Default)]
 struct Watched {
     /// What matters in each watched folder.
-    folders: HashMap<WatchDescriptor, Interest>,
+    folders: HashMap<WatchDescriptor, Matter>,
     /// Something is not watched, though it should be.
     incomplete: Option<&'static str>,
 }
 
 #[derive(Clone, Default)]
-struct Interest {
+struct Matter {
     /// Everything, as it is a package's or holds packages.
     all: bool,
     /// Only what has these names: the next step to a folder that does not exist yet.
@@ -94,7 +115,7 @@ struct Watch {
     host: Weak<Inner>,
     folders: Vec<PathBuf>,
     limits: WatchLimits,
-    inotify: Option<Arc<AsyncFd<Inotify>>>,
+    inotify: Option<Arc<AsyncFd<Events>>>,
     watched: Watched,
     said: bool,
 }
@@ -141,7 +162,7 @@ impl Watch {
         let Some(inotify) = &self.inotify else { return std::future::pending().await };
         loop {
             let Ok(mut ready) = inotify.readable().await else { return std::future::pending().await };
-            match inotify.get_ref().read_events() {
+            match inotify.get_ref().0.read_events() {
                 Ok(events) => {
                     if events.iter().any(|event| self.matters(event.wd, event.mask, event.name.as_ref())) {
                         return;
@@ -176,7 +197,7 @@ impl Watch {
         let Some(inotify) = self.inotify.clone() else { return };
         let (folders, limit) = (self.folders.clone(), self.limits.max_watches);
         let armed = tokio::task::spawn_blocking(move || {
-            let mut arming = Arming { inotify: inotify.get_ref(), limit, watched: Watched::default() };
+            let mut arming = Arming { inotify: &inotify.get_ref().0, limit, watched: Watched::default() };
             folders.iter().for_each(|folder| arming.plugins_in(folder));
             arming.watched
         });
@@ -184,7 +205,9 @@ impl Watch {
         if let Some(inotify) = &self.inotify {
             let old = self.watched.folders.keys().filter(|wd| !fresh.folders.contains_key(wd));
             // A folder that is gone took its watch along.
-            old.for_each(|wd| drop(inotify.get_ref().rm_watch(*wd)));
+            old.for_each(|wd| {
+                let _ = inotify.get_ref().0.rm_watch(*wd);
+            });
         }
         self.watched = fresh;
         if let (Some(why), false) = (self.watched.incomplete, self.said) {
@@ -207,7 +230,7 @@ struct Arming<'a> {
 impl Arming<'_> {
     /// A folder of packages with all that is below it, or else the nearest folder above that exists.
     fn plugins_in(&mut self, folder: &Path) {
-        if self.watch(folder, true, Interest { all: true, names: Vec::new() }) {
+        if self.watch(folder, true, Matter { all: true, names: Vec::new() }) {
             for package in subfolders(folder) {
                 self.package(&package, 0);
             }
@@ -216,7 +239,7 @@ impl Arming<'_> {
         let mut missing = folder;
         while let Some(parent) = missing.parent() {
             let names = missing.file_name().map(|name| vec![name.to_owned()]).unwrap_or_default();
-            if self.watch(parent, true, Interest { all: false, names }) {
+            if self.watch(parent, true, Matter { all: false, names }) {
                 // It may have appeared in between.
                 if missing.is_dir() && self.watched.incomplete.is_none() {
                     return self.plugins_in(folder);
@@ -232,13 +255,13 @@ impl Arming<'_> {
         if depth > super::package::MAX_DEPTH || self.watched.incomplete.is_some() {
             return;
         }
-        if self.watch(folder, false, Interest { all: true, names: Vec::new() }) {
+        if self.watch(folder, false, Matter { all: true, names: Vec::new() }) {
             subfolders(folder).iter().for_each(|below| self.package(below, depth + 1));
         }
     }
 
     /// False when there is no such folder.
-    fn watch(&mut self, folder: &Path, follow: bool, interest: Interest) -> bool {
+    fn watch(&mut self, folder: &Path, follow: bool, interest: Matter) -> bool {
         let mut flags = AddWatchFlags::IN_ONLYDIR
             | AddWatchFlags::IN_CREATE
             | AddWatchFlags::IN_DELETE
