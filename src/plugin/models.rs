@@ -8,10 +8,10 @@ use crate::track::{
     Expiry, GrantedFolders, Kind, MAX_URI_BYTES, PluginId, Reach, ResolvedStream, TrackInfo, TrackRef,
     TrackUri,
 };
-use segue_protocol::{ErrorCode, Fault};
 use segue_protocol::models::{
     Album, Artist, ArtistRef, MAX_CONTENT_ID, ResultKind, SearchResult, StreamInfo, Track, TrackStub,
 };
+use segue_protocol::{ErrorCode, Fault};
 
 /// Headers for a URL.
 const MAX_HEADERS: usize = 32;

@@ -11,12 +11,12 @@ use futures_util::future::join_all;
 use super::decide::{grantable, scopes_of};
 use super::discovery::{self, Found};
 use super::host::{Entry, Host};
-use segue_protocol::manifest::Scope;
 use super::package::Package;
 use super::summary::PluginState;
 use super::supervisor::Supervisor;
 use super::trust::{Decision, Who};
 use crate::track::PluginId;
+use segue_protocol::manifest::Scope;
 
 /// What a scan compares with.
 struct Before {

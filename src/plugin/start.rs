@@ -21,10 +21,10 @@ use super::package::{self, Fingerprint, PackageFile};
 use super::process::{Isolation, Launch, LaunchError, Launcher, Process};
 use super::redact::Redactor;
 use super::rpc::Connection;
+use crate::track::GrantedFolders;
 use segue_protocol::manifest::{Capability, Manifest, PROTOCOL, Scope};
 use segue_protocol::messages::{Dirs, HostFacts, InitializeParams, InitializeResult, PingResult, RawResult};
 use segue_protocol::{ErrorCode, Fault};
-use crate::track::GrantedFolders;
 
 /// How long what a dead process wrote last may take to be read.
 const LAST_WORDS: Duration = Duration::from_millis(500);

@@ -5,10 +5,10 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use reqwest::Response;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
-use tokio_util::bytes::Bytes;
 
 /// What is read of a file at once.
 const PIECE: usize = 64 * 1024;
