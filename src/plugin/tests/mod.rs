@@ -2,6 +2,7 @@
 //! installed ones are.
 
 mod answers;
+mod bundled;
 mod decisions;
 mod exit;
 mod faults;

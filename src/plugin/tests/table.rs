@@ -8,16 +8,17 @@ use segue_protocol::messages::{InitializeResult, Message, PingResult, SearchRepl
 use segue_protocol::models::{AlbumReply, ArtistReply, StreamInfo, TrackReply};
 
 use super::*;
-use crate::track::Reach;
+use crate::track::{GrantedFolders, Reach};
 
 /// The daemon's own way from a result to its values.
-fn parse(of: &str, record: &Value) -> Result<(), Fault> {
+pub(super) fn parse(of: &str, record: &Value) -> Result<(), Fault> {
     let plugin = id("demo");
     let text = record.to_string();
     match of {
         "StreamInfo" => {
             let info: StreamInfo = parse_strictly(&text)?;
-            models::resolved(info, Reach::Internet, Instant::now()).map(drop)
+            let granted = GrantedFolders::of(plugin, vec![PathBuf::from("/srv/music")]);
+            models::resolved(info, Reach::Internet, granted, Instant::now()).map(drop)
         }
         "SearchReply" => {
             let reply: SearchReply = parse_strictly(&text)?;
@@ -38,28 +39,28 @@ fn parse(of: &str, record: &Value) -> Result<(), Fault> {
     }
 }
 
+/// The schema of one type, or of a line, from a file in the tree.
+pub(super) fn schema(of: Option<&str>, file: &str) -> jsonschema::Validator {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("plugins/schema/{file}.schema.json"));
+    let mut schema: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    if let Some(of) = of {
+        schema =
+            json!({"$schema": schema["$schema"], "$ref": format!("#/$defs/{of}"), "$defs": schema["$defs"]});
+    }
+    jsonschema::validator_for(&schema).unwrap()
+}
+
 #[test]
 fn schema_and_parser_agree_on_each_row_of_the_table() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("plugins/schema");
-    let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
-    let schema = |of: &str, file: &str| {
-        let mut schema: Value = serde_json::from_str(&read(file)).unwrap();
-        let definitions = schema["$defs"].take();
-        jsonschema::validator_for(&json!({
-            "$schema": "https://json-schema.org/draft/2020-12/schema",
-            "$ref": format!("#/$defs/{of}"),
-            "$defs": definitions,
-        }))
-        .unwrap()
-    };
-    let table = read("records.jsonl");
+    let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("plugins/schema/records.jsonl");
+    let table = fs::read_to_string(table).unwrap();
     let mut rows = 0;
     let mut wrong = Vec::new();
     for line in table.lines() {
         let row: Value = serde_json::from_str(line).unwrap();
         let (of, good, why) = (row["of"].as_str().unwrap(), row["good"].as_bool().unwrap(), &row["why"]);
         let file = if of == "Manifest" { "plugin-manifest-1" } else { "plugin-protocol-1" };
-        let by_schema = schema(of, &format!("{file}.schema.json")).is_valid(&row["record"]);
+        let by_schema = schema(Some(of), file).is_valid(&row["record"]);
         let by_parser = parse(of, &row["record"]);
         if (by_schema, by_parser.is_ok()) != (good, good) {
             wrong.push(format!("{of}, {why}: good {good}, schema {by_schema}, parser {by_parser:?}"));
