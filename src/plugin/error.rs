@@ -23,7 +23,7 @@ fn advice(code: ErrorCode) -> &'static str {
         ErrorCode::NotSupported | ErrorCode::MethodNotFound => "the plugin does not offer this",
         ErrorCode::PluginCrashed => "it starts again at the next call; its log says more",
         ErrorCode::PluginTimeout => "try again; if it stays silent, look at its log",
-        ErrorCode::PluginProtocolError => "look at its log with `segue plugin inspect`, and tell its author",
+        ErrorCode::PluginProtocolError => "look at its log with `segue plugin logs`, and tell its author",
         ErrorCode::PluginIdentityMismatch => "review and trust it again",
         ErrorCode::PluginNotEnabled => "review it with `segue plugin inspect`, then trust and enable it",
         ErrorCode::PluginFaulted => "look at its log; `segue plugin enable` starts it again at once",

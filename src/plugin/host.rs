@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::sync::broadcast;
@@ -209,6 +210,29 @@ impl Host {
     pub fn follow_log(&self, id: &str) -> Result<broadcast::Receiver<LogLine>, HostError> {
         winner(&self.entries(), id).ok_or_else(|| HostError::NotInstalled(shown(id)))?;
         Ok(self.log_of(id).follow())
+    }
+
+    /// The number of the newest line of a plugin's log, and the kept lines with higher numbers than `after`. Waits
+    /// for one as long as `patience` lasts; a number from before a restart brings all lines.
+    ///
+    /// # Errors
+    /// No such plugin.
+    pub async fn log_after(
+        &self,
+        id: &str,
+        after: u64,
+        patience: Duration,
+    ) -> Result<(u64, Vec<LogLine>), HostError> {
+        // Before looking, so that no line comes in between.
+        let mut fresh = self.follow_log(id)?;
+        let log = self.log_of(id);
+        let found = log.after(after);
+        if !found.1.is_empty() || patience.is_zero() {
+            return Ok(found);
+        }
+        // A line, or lines that were missed: both are in the log by now.
+        let _ = tokio::time::timeout(patience, fresh.recv()).await;
+        Ok(log.after(after))
     }
 
     /// How a plugin is, and what was counted.

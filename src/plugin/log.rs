@@ -55,20 +55,36 @@ pub struct LogLine {
 /// The newest lines, shared between the process that writes and whoever reads.
 #[derive(Clone)]
 pub(super) struct Log {
-    lines: Arc<Mutex<VecDeque<LogLine>>>,
+    kept: Arc<Mutex<Kept>>,
     fresh: broadcast::Sender<LogLine>,
+}
+
+#[derive(Default)]
+struct Kept {
+    lines: VecDeque<LogLine>,
+    /// Lines that were ever written: the newest one's number.
+    written: u64,
 }
 
 impl Default for Log {
     fn default() -> Self {
-        Log { lines: Arc::default(), fresh: broadcast::channel(MAX_FOLLOWED).0 }
+        Log { kept: Arc::default(), fresh: broadcast::channel(MAX_FOLLOWED).0 }
     }
 }
 
 impl Log {
     pub(super) fn newest(&self, count: usize) -> Vec<LogLine> {
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = &self.kept.lock().unwrap_or_else(PoisonError::into_inner).lines;
         lines.iter().skip(lines.len().saturating_sub(count)).cloned().collect()
+    }
+
+    /// The number of the newest line, and the kept lines whose numbers are higher than `number`. A number that was
+    /// never given is from before a restart: then it is all of them.
+    pub(super) fn after(&self, number: u64) -> (u64, Vec<LogLine>) {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = if number > kept.written { kept.written } else { kept.written - number };
+        let skipped = kept.lines.len().saturating_sub(usize::try_from(fresh).unwrap_or(usize::MAX));
+        (kept.written, kept.lines.iter().skip(skipped).cloned().collect())
     }
 
     /// Lines as they are written, from now on.
@@ -77,14 +93,21 @@ impl Log {
     }
 
     fn push(&self, line: LogLine) {
-        if self.fresh.receiver_count() > 0 {
-            let _ = self.fresh.send(line.clone());
+        let told = (self.fresh.receiver_count() > 0).then(|| line.clone());
+        self.keep(line);
+        // Afterwards: whoever it wakes finds the line.
+        if let Some(line) = told {
+            let _ = self.fresh.send(line);
         }
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.len() == MAX_LINES {
-            lines.pop_front();
+    }
+
+    fn keep(&self, line: LogLine) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.lines.len() == MAX_LINES {
+            kept.lines.pop_front();
         }
-        lines.push_back(line);
+        kept.lines.push_back(line);
+        kept.written += 1;
     }
 
     /// Reads to the end. Ends early only when reading fails.
@@ -146,6 +169,22 @@ fn parse(raw: &[u8], redactor: &Redactor) -> LogLine {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_follower_gets_each_line_once_and_after_a_restart_all() {
+        let log = Log::default();
+        let line = |n: u64| LogLine { level: LogLevel::Info, text: n.to_string() };
+        assert_eq!(log.after(0), (0, vec![]));
+        (1..=3).for_each(|n| log.push(line(n)));
+        assert_eq!(log.after(0), (3, vec![line(1), line(2), line(3)]));
+        assert_eq!(log.after(2), (3, vec![line(3)]));
+        assert_eq!(log.after(3), (3, vec![]));
+        assert_eq!(log.after(4).1.len(), 3, "the number is another run's");
+        (4..=MAX_LINES as u64 + 10).for_each(|n| log.push(line(n)));
+        let (newest, lines) = log.after(3);
+        assert_eq!((newest, lines.len(), &lines[0]), (1_010, MAX_LINES, &line(11)));
+        assert_eq!(log.after(1_008), (1_010, vec![line(1_009), line(1_010)]));
+    }
 
     #[test]
     fn a_line_is_cut_at_a_character_after_its_secrets_are_gone() {

@@ -47,7 +47,7 @@ pub use package::{Fingerprint, Package, PackageError, PackageFile};
 pub use process::{Gap, Isolation, LaunchError, Means};
 pub use segue_protocol::ErrorCode;
 pub use segue_protocol::manifest::{
-    Capability, IdleStop, Manifest, ManifestError, Scope, ScopeRequest, Timeouts,
+    Capability, IdleStop, Manifest, ManifestError, PROTOCOL, Scope, ScopeRequest, Timeouts,
 };
 pub use summary::{PluginHealth, PluginReview, PluginState, PluginSummary, SearchOutcome};
 pub use trust::Who;

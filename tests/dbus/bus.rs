@@ -1,5 +1,6 @@
 //! A private dbus-daemon, and a player that does what little the tests need.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -121,10 +122,46 @@ impl Fixture {
     }
 }
 
-/// The host of the plugins that come with Segue; nothing is trusted yet.
+/// A plugin that writes what it is asked to search for on standard error, so many times as `limit` says.
+const PARROT: &str = r#"#!/usr/bin/python3
+import json, sys
+for line in sys.stdin:
+    call = json.loads(line)
+    if call["method"] == "initialize":
+        result = {"protocol": "segue.plugin/1", "id": "parrot", "version": "1", "capabilities": ["search"],
+                  "scopes": call["params"]["scopes"]}
+    elif call["method"] == "ping":
+        result = {"status": "ok", "version": "1", "capabilities": ["search"]}
+    else:
+        sys.stderr.write((call["params"]["query"] + "\n") * call["params"]["limit"])
+        sys.stderr.flush()
+        result = {"results": []}
+    print(json.dumps({"jsonrpc": "2.0", "id": call["id"], "result": result}), flush=True)
+"#;
+
+fn write_parrot(folder: &Path) {
+    std::fs::create_dir_all(folder).unwrap();
+    let manifest = r#"{"schema": 1, "id": "parrot", "name": "Parrot", "version": "1", "protocol": "segue.plugin/1",
+        "executable": "run", "capabilities": ["search"],
+        "scopes": [{"scope": "secret:word", "reason": "has something to hide"}]}"#;
+    for (name, text, mode) in [("plugin.json", manifest, 0o644), ("run", PARROT, 0o755)] {
+        let path = folder.join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    for folder in [folder, folder.parent().unwrap()] {
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+}
+
+/// The host of the plugins that come with Segue, and of the parrot; nothing is trusted yet.
 async fn bundled_plugins(state: &Path) -> Host {
+    let own = state.join("plugins");
+    write_parrot(&own.join("parrot"));
+    std::fs::create_dir_all(state.join("config/plugins")).unwrap();
+    std::fs::write(state.join("config/plugins/parrot.toml"), "[secrets]\nword = \"polly-7291\"\n").unwrap();
     let kept = Settings::new(state.join("state"), state.join("cache"), state.join("config"));
-    let folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("plugins")];
+    let folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("plugins"), own];
     let settings = Settings { folders, packaged: state.join("packaged"), ..kept };
     Host::start(settings).await.unwrap()
 }

@@ -9,23 +9,23 @@ use tokio::process::{ChildStdout, Command as Program};
 
 use crate::bus::*;
 
-fn segue(fixture: &Fixture, arguments: &[&str]) -> Program {
+pub fn segue(fixture: &Fixture, arguments: &[&str]) -> Program {
     let mut program = Program::new(env!("CARGO_BIN_EXE_segue"));
     program.args(arguments).env("SEGUE_BUS", fixture.bus.address()).kill_on_drop(true).stdin(Stdio::null());
     program
 }
 
-async fn run(fixture: &Fixture, arguments: &[&str]) -> Output {
+pub async fn run(fixture: &Fixture, arguments: &[&str]) -> Output {
     tokio::time::timeout(PATIENCE, segue(fixture, arguments).output()).await.unwrap().unwrap()
 }
 
-async fn done(fixture: &Fixture, arguments: &[&str]) -> String {
+pub async fn done(fixture: &Fixture, arguments: &[&str]) -> String {
     let output = run(fixture, arguments).await;
     assert!(output.status.success(), "{arguments:?}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
-async fn next_line(lines: &mut Lines<BufReader<ChildStdout>>) -> String {
+pub async fn next_line(lines: &mut Lines<BufReader<ChildStdout>>) -> String {
     let line = tokio::time::timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap();
     line.expect("the client ended too early")
 }

@@ -4,4 +4,5 @@
 
 mod bus;
 mod client;
+mod plugins;
 mod server;

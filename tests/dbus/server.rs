@@ -39,7 +39,7 @@ async fn introspection_names_every_member() {
         ),
         ("org.segue.Queue1", "Add Remove Clear Play List Length Current Revision Repeat Changed"),
         ("org.segue.Catalog1", "Search"),
-        ("org.segue.Plugins1", "List Inspect Rescan Trust Enable Disable Changed"),
+        ("org.segue.Plugins1", "List Inspect Rescan Trust Enable Disable Health Logs ReadLog Changed"),
     ] {
         let (_, rest) = all.split_once(&format!("<interface name=\"{interface}\">")).expect(interface);
         let (part, _) = rest.split_once("</interface>").unwrap();

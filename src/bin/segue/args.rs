@@ -112,9 +112,38 @@ pub enum QueueAction {
 #[derive(Debug, Subcommand)]
 pub enum PluginAction {
     /// All installed plugins
-    List,
+    List {
+        /// As JSON, for programs
+        #[arg(long)]
+        json: bool,
+    },
     /// What a plugin is, what it wants and what holds it back
-    Inspect { id: String },
+    Inspect {
+        id: String,
+        /// As JSON, for programs
+        #[arg(long)]
+        json: bool,
+    },
+    /// What a plugin wrote on standard error
+    Logs {
+        id: String,
+        /// So many of the newest lines
+        #[arg(short = 'n', long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(0..=1000))]
+        lines: u32,
+        /// Go on with what it writes from now on
+        #[arg(short, long)]
+        follow: bool,
+        /// As JSON, an object on each line
+        #[arg(long)]
+        json: bool,
+    },
+    /// How plugins are, and how their calls went
+    Health {
+        id: Option<String>,
+        /// As JSON, for programs
+        #[arg(long)]
+        json: bool,
+    },
     /// Trust this version of a plugin; it still has to be enabled
     Trust {
         id: String,

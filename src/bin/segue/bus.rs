@@ -73,6 +73,9 @@ pub trait Plugins1 {
     fn trust(&self, id: &str, fingerprint: &str) -> zbus::Result<()>;
     fn enable(&self, id: &str, scopes: &[String]) -> zbus::Result<()>;
     fn disable(&self, id: &str) -> zbus::Result<()>;
+    fn health(&self, id: &str) -> zbus::Result<Dict>;
+    fn logs(&self, id: &str, count: u32) -> zbus::Result<Vec<(String, String)>>;
+    fn read_log(&self, id: &str, after: u64, wait_ms: u32) -> zbus::Result<(u64, Vec<(String, String)>)>;
 }
 
 #[proxy(

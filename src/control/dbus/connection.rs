@@ -103,7 +103,7 @@ async fn connect(bus: &Bus, services: &Services) -> Result<(Connection, Told), E
         .serve_at(SEGUE_PATH, Player1 { player })
         .serve_at(SEGUE_PATH, Queue1 { player: queue })
         .serve_at(SEGUE_PATH, Catalog1::new(services.plugins.clone()))
-        .serve_at(SEGUE_PATH, Plugins1 { plugins: services.plugins.clone(), callers })
+        .serve_at(SEGUE_PATH, Plugins1::new(services.plugins.clone(), callers))
         .build()
         .await?;
     // Neither take the names from another segued nor let one take ours: it would play on, out of control.
