@@ -11,6 +11,7 @@
 mod answers;
 mod backoff;
 mod calls;
+pub mod check;
 mod copies;
 mod counters;
 mod decide;

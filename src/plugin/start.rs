@@ -111,7 +111,7 @@ impl Running {
 }
 
 /// By name.
-type Secrets = BTreeMap<String, String>;
+pub(super) type Secrets = BTreeMap<String, String>;
 
 /// `plugins/<id>.toml`.
 #[derive(Deserialize, Default)]
@@ -240,7 +240,7 @@ pub(super) fn private_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// The plugin's configuration and those of its secrets that were granted.
-fn read_config(path: &Path, granted: &[Scope]) -> Result<(Map<String, Value>, Secrets), String> {
+pub(super) fn read_config(path: &Path, granted: &[Scope]) -> Result<(Map<String, Value>, Secrets), String> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
@@ -321,7 +321,7 @@ fn shown(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(200).collect()
 }
 
-fn check_identity(
+pub(super) fn check_identity(
     manifest: &Manifest,
     granted: &[String],
     found: InitializeResult,
@@ -338,7 +338,7 @@ fn check_identity(
     Ok(found.capabilities)
 }
 
-fn equal(what: &str, trusted: &str, found: &str) -> Result<(), Fault> {
+pub(super) fn equal(what: &str, trusted: &str, found: &str) -> Result<(), Fault> {
     if trusted == found {
         return Ok(());
     }
@@ -347,7 +347,7 @@ fn equal(what: &str, trusted: &str, found: &str) -> Result<(), Fault> {
     Err(Fault::new(ErrorCode::PluginIdentityMismatch, text))
 }
 
-fn known(manifest: &Manifest, offered: Vec<Capability>) -> Result<Vec<Capability>, Fault> {
+pub(super) fn known(manifest: &Manifest, offered: Vec<Capability>) -> Result<Vec<Capability>, Fault> {
     match offered.iter().find(|capability| !manifest.capabilities.contains(capability)) {
         None => Ok(offered),
         Some(extra) => {

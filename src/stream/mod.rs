@@ -30,6 +30,8 @@ use tokio::sync::broadcast;
 
 pub use error::StreamError;
 pub use file::UserFolders;
+/// Why an address is none of the internet's: it needs the scope for the local network.
+pub(crate) use reach::refusal as out_of_reach;
 pub use reader::Reader;
 
 use buffer::Budget;

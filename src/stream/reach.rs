@@ -11,7 +11,7 @@ use url::{Host, Url};
 use crate::track::Reach;
 
 /// Why `address` is not part of the Internet.
-pub(super) fn refusal(address: IpAddr) -> Option<&'static str> {
+pub(crate) fn refusal(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(v4) => refusal_v4(v4),
         IpAddr::V6(v6) => match embedded(v6) {

@@ -13,6 +13,8 @@ async fn without_a_daemon_each_command_says_what_to_do_and_ends_with_status_3() 
         &["queue"],
         &["search", "words"],
         &["plugin", "list"],
+        &["plugin", "logs", "demo", "-f"],
+        &["plugin", "health"],
     ] {
         let (status, out, error) = segue(&bus.address(), arguments).await;
         assert_eq!(status, 3, "{arguments:?}: {out}{error}");

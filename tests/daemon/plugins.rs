@@ -124,6 +124,17 @@ async fn a_plugin_that_crashes_in_a_call_costs_that_call() {
     let (_, errors) = daemon.search("needle").await.unwrap();
     assert!(errors.is_empty(), "{errors:?}");
     assert_eq!(process::zombies(daemon.pid()), 0);
+
+    let (status, health, error) = daemon.segue(&["plugin", "health", "tests", "--json"]).await;
+    assert_eq!(status, 0, "{error}");
+    let health: serde_json::Value = serde_json::from_str(&health).unwrap();
+    assert_eq!(health["health"], "degraded", "{health}");
+    assert!(health["reason"].as_str().unwrap().contains("PLUGIN_CRASHED"), "{health}");
+    assert_eq!((&health["errors"], &health["restarts"]), (&1.into(), &1.into()), "{health}");
+    let (_, list, _) = daemon.segue(&["plugin", "list"]).await;
+    assert!(list.contains("degraded"), "{list}");
+    let (status, log, error) = daemon.segue(&["plugin", "logs", "tests"]).await;
+    assert_eq!((status, log.as_str()), (0, "error crashing\n"), "{error}");
 }
 
 #[tokio::test]

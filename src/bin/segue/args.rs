@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -167,6 +168,65 @@ pub enum PluginAction {
     Disable { id: String },
     /// Look again at what is installed
     Rescan,
+    /// Run a plugin as segued would, and try the whole contract on it; needs no segued
+    #[command(after_help = "Exit status: 0 nothing failed, 1 something failed, 2 no plugin package.")]
+    Check(CheckArgs),
+    /// Call a method of a plugin by hand: the reply goes to standard output, all else to standard error
+    #[command(
+        after_help = "Exit status: 0 a result came, 1 an error or nothing came, 2 no plugin package, or no JSON."
+    )]
+    Call(CallArgs),
+}
+
+/// How a plugin is run without segued.
+#[derive(Debug, clap::Args)]
+pub struct RunArgs {
+    /// The plugin's folder
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+    /// Its configuration and secrets, as in plugins/ID.toml
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// A folder that it may read, where it asks for files.read:*
+    #[arg(long = "folder", value_name = "DIR")]
+    pub folders: Vec<PathBuf>,
+    /// Without confinement, to see whether that is in its way
+    #[arg(long)]
+    pub no_sandbox: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct CheckArgs {
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// What to search for; else some short words are tried
+    #[arg(long, value_name = "WORDS", default_value = "")]
+    pub query: String,
+    /// A track that it has, if its search cannot find one
+    #[arg(long, value_name = "ID")]
+    pub content_id: Option<String>,
+    /// An album that it has
+    #[arg(long, value_name = "ID")]
+    pub album_id: Option<String>,
+    /// An artist that it has
+    #[arg(long, value_name = "ID")]
+    pub artist_id: Option<String>,
+    /// As JSON, for programs
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct CallArgs {
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// Such as search; initialize is called before it
+    pub method: String,
+    /// As JSON, such as '{"query": "bach"}'
+    pub params: Option<String>,
+    /// Seconds to wait for the reply; else what the plugin's manifest and the protocol give
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub timeout: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

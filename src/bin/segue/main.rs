@@ -1,4 +1,4 @@
-//! `segue`: steers segued from the command line. It speaks D-Bus and nothing else.
+//! `segue`: steers segued from the command line, over D-Bus; and helps those who write plugins, without segued.
 
 mod args;
 mod bar;
@@ -40,10 +40,17 @@ fn main() -> ExitCode {
 }
 
 async fn run(args: Args) -> Result<(), Failure> {
+    let mut out = Out::stdout();
+    let verb = match args.verb {
+        Verb::Plugin { action } => match plugins::without_daemon(&mut out, action).await {
+            Ok(done) => return done,
+            Err(action) => Verb::Plugin { action },
+        },
+        verb => verb,
+    };
     let bus = args.bus.or_else(|| std::env::var("SEGUE_BUS").ok()).filter(|bus| !bus.is_empty());
     let daemon = Daemon::find(bus.as_deref()).await?;
-    let mut out = Out::stdout();
-    match args.verb {
+    match verb {
         Verb::Play { uris } => playback::play(&daemon, uris).await,
         Verb::Pause => daemon.simply("Pause").await,
         Verb::Resume => daemon.simply("Play").await,

@@ -17,7 +17,7 @@ use super::caller::Callers;
 use super::errors::Error;
 use super::values::{Dict, check_text, micros, put, text, texts};
 use crate::plugin::{
-    Host, HostError, LogLine, PROTOCOL, PluginHealth, PluginReview, PluginState, PluginSummary,
+    Host, HostError, LogLine, PluginHealth, PluginReview, PluginState, PluginSummary,
 };
 
 /// No manifest asks for more scopes.

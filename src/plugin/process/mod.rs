@@ -27,6 +27,7 @@ use tokio::sync::oneshot;
 
 pub(super) use access::Launch;
 pub use contract::Gap;
+pub(super) use contract::PATH;
 pub use isolation::{Isolation, Means};
 pub use spawn::LaunchError;
 

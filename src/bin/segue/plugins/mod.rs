@@ -1,5 +1,7 @@
 //! Plugins: what is there, what it wants, what it may, how it is, and what it takes to write one.
 
+mod call;
+mod check;
 mod health;
 mod list;
 mod logs;
@@ -12,6 +14,18 @@ use crate::bus::{Daemon, text, texts};
 use crate::failure::Failure;
 use crate::out::Out;
 use crate::status::dict_to_json;
+
+/// What a plugin's author needs, done without the daemon; gives back what is not of this kind.
+pub async fn without_daemon(
+    out: &mut Out,
+    action: PluginAction,
+) -> Result<Result<(), Failure>, PluginAction> {
+    match action {
+        PluginAction::Check(args) => Ok(check::run(out, args).await),
+        PluginAction::Call(args) => Ok(call::run(out, args).await),
+        other => Err(other),
+    }
+}
 
 /// What needs the daemon.
 pub async fn run(daemon: &Daemon, out: &mut Out, action: PluginAction) -> Result<(), Failure> {
@@ -48,6 +62,7 @@ pub async fn run(daemon: &Daemon, out: &mut Out, action: PluginAction) -> Result
         }
         PluginAction::Disable { id } => Ok(plugins.disable(&id).await?),
         PluginAction::Rescan => Ok(plugins.rescan().await?),
+        PluginAction::Check(_) | PluginAction::Call(_) => Ok(()), // done without the daemon
     }
 }
 
