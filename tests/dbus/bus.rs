@@ -139,7 +139,7 @@ for line in sys.stdin:
     print(json.dumps({"jsonrpc": "2.0", "id": call["id"], "result": result}), flush=True)
 "#;
 
-fn write_parrot(folder: &Path) {
+pub fn write_parrot(folder: &Path) {
     std::fs::create_dir_all(folder).unwrap();
     let manifest = r#"{"schema": 1, "id": "parrot", "name": "Parrot", "version": "1", "protocol": "segue.plugin/1",
         "executable": "run", "capabilities": ["search"],

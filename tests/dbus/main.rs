@@ -5,4 +5,5 @@
 mod bus;
 mod client;
 mod plugins;
+mod rights;
 mod server;

@@ -134,13 +134,18 @@ async fn stream(session: &mut Session<'_>, ids: &Ids) {
             expires_at: None,
             ..info.clone()
         };
-        models::resolved(rest, Reach::Anywhere, Instant::now())?;
+        taken(rest)?;
         Ok(format!("{id}: {}", info.content_type))
     })
     .await;
     if let Some(info) = info {
         urls::check(session, &info).await;
     }
+}
+
+/// What the daemon makes of it, wherever it leads.
+fn taken(info: StreamInfo) -> Result<(), Fault> {
+    models::resolved(info, Reach::Anywhere, Instant::now()).map(|_| ())
 }
 
 /// An id to ask for; without one the capability cannot be tried.
@@ -204,9 +209,7 @@ pub(super) fn refusal(method: &str, result: &RawResult, plugin: &PluginId) -> Op
         "get_artist" => {
             result.parse::<ArtistReply>().and_then(|r| models::artist_info(plugin, r.artist).map(|_| ()))
         }
-        "stream" => result
-            .parse::<StreamInfo>()
-            .and_then(|info| models::resolved(info, Reach::Anywhere, Instant::now()).map(|_| ())),
+        "stream" => result.parse::<StreamInfo>().and_then(taken),
         _ => Ok(()),
     };
     judged.err().filter(|fault| fault.code == ErrorCode::PluginProtocolError)
