@@ -7,6 +7,8 @@
 //! From a folder to a reply: `discovery` reads the packages (`manifest`, `package`), `trust` knows what was
 //! decided, `copies` holds what alone is run, `supervisor` keeps one process alive while it is used (`start`, `process`,
 //! `backoff`), `rpc` carries the calls, and `models` makes the program's values of the answers (`protocol`).
+//!
+//! For those who write plugins, [`check`] runs a package without a daemon and tries the whole contract on it.
 
 mod answers;
 mod backoff;
