@@ -1,5 +1,7 @@
 //! `segue` and `playerctl`, as a person types them.
 
+use tokio::io::{AsyncBufReadExt, BufReader};
+
 use crate::support::prelude::*;
 
 #[tokio::test]
@@ -74,6 +76,26 @@ async fn the_client_steers_the_daemon() {
     assert!(plain.contains("Song one"), "{plain}");
     done(&daemon, &["stop"]).await;
     assert_eq!(daemon.state().await, "stopped");
+}
+
+#[tokio::test]
+async fn following_a_log_ends_with_the_daemon_and_does_not_keep_it_from_ending() {
+    let (card, server) = (Card::new().plug(), Server::start());
+    let plugin = Plugin::new(&server, "tests");
+    let mut daemon = Daemon::new().card(&card).plugin(&plugin).start().await;
+    plugin.whim("search", Whim::Crash(7));
+    let _ = daemon.search("needle").await;
+    let mut client = tokio::process::Command::new(env!("CARGO_BIN_EXE_segue"));
+    client.args(["plugin", "logs", "tests", "-f"]).env("SEGUE_BUS", daemon.bus().address());
+    client.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).kill_on_drop(true);
+    let mut client = client.spawn().unwrap();
+    let mut lines = BufReader::new(client.stdout.take().unwrap()).lines();
+    let line = tokio::time::timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap();
+    assert_eq!(line.as_deref(), Some("error crashing"));
+    let ended = daemon.term().await;
+    assert!(ended.took < Duration::from_secs(10), "{:?}", ended.took);
+    let output = tokio::time::timeout(PATIENCE, client.wait_with_output()).await.unwrap().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
 }
 
 #[tokio::test]
