@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // clippy sees no test in a test's helper functions
 
 mod by_hand;
+mod new;
 mod program;
 mod table;
 mod workshop;

@@ -176,6 +176,30 @@ pub enum PluginAction {
         after_help = "Exit status: 0 a result came, 1 an error or nothing came, 2 no plugin package, or no JSON."
     )]
     Call(CallArgs),
+    /// Write a plugin to begin with, which passes the check at once; needs no segued
+    New(NewArgs),
+}
+
+/// What a plugin is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Language {
+    Python,
+    Sh,
+    Rust,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct NewArgs {
+    /// Its id, such as my-radio, or a name of which one is made
+    pub name: String,
+    #[arg(long, value_enum, default_value_t = Language::Python)]
+    pub lang: Language,
+    /// Where its folder is made
+    #[arg(long, default_value = ".")]
+    pub dir: PathBuf,
+    /// With --lang rust: the folder of the SDK, plugins/sdk/rust in Segue's sources; else it is asked for by version
+    #[arg(long, value_name = "DIR")]
+    pub sdk: Option<PathBuf>,
 }
 
 /// How a plugin is run without segued.

@@ -5,6 +5,7 @@ mod check;
 mod health;
 mod list;
 mod logs;
+mod new;
 mod review;
 
 use std::io::{BufRead, IsTerminal, Write, stderr, stdin};
@@ -23,6 +24,7 @@ pub async fn without_daemon(
     match action {
         PluginAction::Check(args) => Ok(check::run(out, args).await),
         PluginAction::Call(args) => Ok(call::run(out, args).await),
+        PluginAction::New(args) => Ok(new::run(out, &args)),
         other => Err(other),
     }
 }
@@ -62,7 +64,8 @@ pub async fn run(daemon: &Daemon, out: &mut Out, action: PluginAction) -> Result
         }
         PluginAction::Disable { id } => Ok(plugins.disable(&id).await?),
         PluginAction::Rescan => Ok(plugins.rescan().await?),
-        PluginAction::Check(_) | PluginAction::Call(_) => Ok(()), // done without the daemon
+        // Done without the daemon.
+        PluginAction::Check(_) | PluginAction::Call(_) | PluginAction::New(_) => Ok(()),
     }
 }
 
