@@ -158,10 +158,15 @@ pub fn write_parrot(folder: &Path) {
 async fn bundled_plugins(state: &Path) -> Host {
     let own = state.join("plugins");
     write_parrot(&own.join("parrot"));
+    // A copy with the modes that a package needs, whatever umask the checkout had.
+    let script = "cp -r \"$0\" \"$1\" && rm -rf \"$1\"/__pycache__ && chmod -R u=rwX,go=rX \"$1\"";
+    let demo = concat!(env!("CARGO_MANIFEST_DIR"), "/plugins/demo");
+    let copied = Program::new("sh").args(["-c", script, demo]).arg(own.join("demo")).status().await.unwrap();
+    assert!(copied.success());
     std::fs::create_dir_all(state.join("config/plugins")).unwrap();
     std::fs::write(state.join("config/plugins/parrot.toml"), "[secrets]\nword = \"polly-7291\"\n").unwrap();
     let kept = Settings::new(state.join("state"), state.join("cache"), state.join("config"));
-    let folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("plugins"), own];
+    let folders = vec![own];
     let settings = Settings { folders, packaged: state.join("packaged"), ..kept };
     Host::start(settings).await.unwrap()
 }
