@@ -38,9 +38,16 @@ pub async fn show(daemon: &Daemon, out: &mut Out, id: Option<&str>, json: bool) 
 }
 
 fn table(out: &mut Out, all: &[(String, Dict)]) -> Result<(), Failure> {
+    let width = all.iter().map(|(id, _)| id.chars().count()).max().unwrap_or_default().min(64);
     if out.terminal && !all.is_empty() {
-        let heading =
-            row("ID", "HEALTH    ", ["CALLS", "ERRORS", "TIMEOUTS", "RESTARTS"], ["P50", "P99"], "WHY");
+        let heading = row(
+            width,
+            "ID",
+            "HEALTH    ",
+            ["CALLS", "ERRORS", "TIMEOUTS", "RESTARTS"],
+            ["P50", "P99"],
+            "WHY",
+        );
         let heading = out.paint(Look::Dim, &heading);
         out.line(&heading)?;
     }
@@ -48,6 +55,7 @@ fn table(out: &mut Out, all: &[(String, Dict)]) -> Result<(), Failure> {
         let count = |key: &str| get::<u64>(health, key).unwrap_or_default().to_string();
         let word = text(health, "health");
         let line = row(
+            width,
             &clean(id),
             &out.paint(health_look(&word), &format!("{:<10}", clean(&word))),
             ["calls", "errors", "timeouts", "restarts"].map(count).each_ref().map(String::as_str),
@@ -59,10 +67,12 @@ fn table(out: &mut Out, all: &[(String, Dict)]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn row(id: &str, health: &str, counts: [&str; 4], times: [&str; 2], why: &str) -> String {
+fn row(width: usize, id: &str, health: &str, counts: [&str; 4], times: [&str; 2], why: &str) -> String {
     let [calls, errors, timeouts, restarts] = counts;
     let [p50, p99] = times;
-    format!("{id:<16} {health} {calls:>7} {errors:>7} {timeouts:>8} {restarts:>8} {p50:>9} {p99:>9}  {why}")
+    format!(
+        "{id:<width$}  {health} {calls:>7} {errors:>7} {timeouts:>8} {restarts:>8} {p50:>9} {p99:>9}  {why}"
+    )
 }
 
 fn details(out: &mut Out, health: &Dict) -> Result<(), Failure> {

@@ -16,15 +16,17 @@ pub async fn show(daemon: &Daemon, out: &mut Out, json: bool) -> Result<(), Fail
     if plugins.is_empty() {
         return if out.terminal { out.line("No plugins are installed.") } else { Ok(()) };
     }
+    let widths = [width(&plugins, "id"), width(&plugins, "version").max("VERSION".len())];
     if out.terminal {
-        let heading = row("ID", "VERSION", "STATE     ", "HEALTH    ", "ISOLATION ", "GRANTED, OR WHY");
+        let heading =
+            row(widths, ["ID", "VERSION", "STATE     ", "HEALTH    ", "ISOLATION ", "GRANTED, OR WHY"]);
         let heading = out.paint(Look::Dim, &heading);
         out.line(&heading)?;
     }
-    plugins.iter().try_for_each(|plugin| line(out, plugin))
+    plugins.iter().try_for_each(|plugin| line(out, widths, plugin))
 }
 
-fn line(out: &mut Out, plugin: &Dict) -> Result<(), Failure> {
+fn line(out: &mut Out, widths: [usize; 2], plugin: &Dict) -> Result<(), Failure> {
     let state = text(plugin, "state");
     let look = match state.as_str() {
         "enabled" => Look::Green,
@@ -40,18 +42,28 @@ fn line(out: &mut Out, plugin: &Dict) -> Result<(), Failure> {
         [text(plugin, "reason"), text(plugin, "health_reason")].into_iter().find(|why| !why.is_empty());
     let rest = reason.map_or_else(|| joined(plugin, "granted"), |why| clean(&why));
     let line = row(
-        &clean(&text(plugin, "id")),
-        &clean(&text(plugin, "version")),
-        &out.paint(look, &cell(&state)),
-        &out.paint(health_look(&health), &cell(&health)),
-        &cell(isolation),
-        &rest,
+        widths,
+        [
+            &clean(&text(plugin, "id")),
+            &clean(&text(plugin, "version")),
+            &out.paint(look, &cell(&state)),
+            &out.paint(health_look(&health), &cell(&health)),
+            &cell(isolation),
+            &rest,
+        ],
     );
     out.line(line.trim_end())
 }
 
-fn row(id: &str, version: &str, state: &str, health: &str, isolation: &str, rest: &str) -> String {
-    format!("{id:<16} {version:<10} {state} {health} {isolation} {rest}")
+/// Of the first two columns.
+fn row([id_width, version_width]: [usize; 2], cells: [&str; 6]) -> String {
+    let [id, version, state, health, isolation, rest] = cells;
+    format!("{id:<id_width$}  {version:<version_width$}  {state} {health} {isolation} {rest}")
+}
+
+/// Of a column, in characters.
+fn width(plugins: &[Dict], key: &str) -> usize {
+    plugins.iter().map(|plugin| text(plugin, key).chars().count()).max().unwrap_or_default().min(64)
 }
 
 /// How health is coloured.
