@@ -16,9 +16,7 @@ use zbus::{Connection, interface};
 use super::caller::Callers;
 use super::errors::Error;
 use super::values::{Dict, check_text, micros, put, text, texts};
-use crate::plugin::{
-    Host, HostError, LogLine, PluginHealth, PluginReview, PluginState, PluginSummary,
-};
+use crate::plugin::{Host, HostError, LogLine, PluginHealth, PluginReview, PluginState, PluginSummary};
 
 /// No manifest asks for more scopes.
 const MAX_SCOPES: usize = 256;

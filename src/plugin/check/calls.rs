@@ -12,7 +12,7 @@ use super::super::models;
 use super::ids::Ids;
 use super::session::{Session, Trouble};
 use super::urls;
-use crate::track::{PluginId, Reach};
+use crate::track::{GrantedFolders, PluginId, Reach};
 
 /// Results that are asked for.
 const LIMIT: u32 = 20;
@@ -143,9 +143,9 @@ async fn stream(session: &mut Session<'_>, ids: &Ids) {
     }
 }
 
-/// What the daemon makes of it, wherever it leads.
+/// What the daemon makes of it, wherever it leads. Whether it may name a file is judged with its URLs.
 fn taken(info: StreamInfo) -> Result<(), Fault> {
-    models::resolved(info, Reach::Anywhere, Instant::now()).map(|_| ())
+    models::resolved(info, Reach::Anywhere, GrantedFolders::none(), Instant::now()).map(|_| ())
 }
 
 /// An id to ask for; without one the capability cannot be tried.
