@@ -22,6 +22,8 @@ pub struct Limits {
     pub patience: Duration,
     /// While a plugin runs it is asked for a sign of life so often.
     pub ping_every: Duration,
+    /// What each of a plugin's two folders may occupy on the disk, in bytes.
+    pub folder_bytes: u64,
     /// A plugin that does not take a request for this long does not read.
     pub write_timeout: Duration,
     /// Between closing standard input, SIGTERM and SIGKILL.
@@ -41,6 +43,7 @@ impl Default for Limits {
             fault_time: Duration::from_secs(600),
             patience: Duration::from_secs(2),
             ping_every: Duration::from_secs(60),
+            folder_bytes: 256 * 1024 * 1024,
             write_timeout: Duration::from_secs(5),
             stop_grace: Duration::from_secs(2),
             exit_grace: Duration::from_millis(500),

@@ -26,6 +26,7 @@ mod log;
 mod models;
 mod package;
 mod process;
+mod quota;
 mod redact;
 mod rescan;
 mod rpc;

@@ -19,6 +19,7 @@ use super::counters::Counters;
 use super::log::Log;
 use super::package::{self, Fingerprint, PackageFile};
 use super::process::{Isolation, Launch, LaunchError, Launcher, Process};
+use super::quota::Quota;
 use super::redact::Redactor;
 use super::rpc::Connection;
 use crate::track::GrantedFolders;
@@ -56,6 +57,11 @@ impl Plan {
     pub(super) fn isolation(&self) -> Isolation {
         let measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
         measured.as_ref().unwrap_or_else(|| self.launcher.isolation()).clone()
+    }
+
+    /// What it may keep on the disk.
+    pub(super) fn quota(&self) -> Quota {
+        Quota { data: self.data.clone(), cache: self.cache.clone(), most: self.limits.folder_bytes }
     }
 
     fn note(&self, isolation: Isolation) {
@@ -230,6 +236,9 @@ fn prepare(plan: &Plan) -> Result<Prepared, StartFailure> {
         private_folder(folder)
             .map_err(|error| StartFailure::Failed(cannot_start(format!("{}: {error}", folder.display()))))?;
     }
+    plan.quota()
+        .tidy()
+        .map_err(|full| StartFailure::Refused(Fault::new(ErrorCode::PluginFaulted, full.to_string())))?;
     let (config, secrets) = read_config(&plan.config_file, &plan.granted).map_err(refused)?;
     Ok(Prepared { copy, config, secrets })
 }

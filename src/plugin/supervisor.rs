@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
 
 use super::answers::Answers;
 use super::backoff::{Backoff, Verdict};
+use super::quota::Full;
 use super::rpc::{Lease, Over};
 use super::start::{self, Plan, Running, StartFailure};
 use segue_protocol::manifest::IdleStop;
@@ -123,6 +125,8 @@ enum End {
     Over(Over),
     Silent,
     Idle,
+    /// One of its folders holds too much.
+    Full(Full),
     Stop(Option<Stop>),
 }
 
@@ -230,6 +234,7 @@ impl Task {
         let at_once = idle_stop == IdleStop::After(Duration::ZERO);
         let mut used = tokio::time::Instant::now();
         let mut sign_of_life: Option<Answer<'_>> = None;
+        let mut measuring: Option<JoinHandle<Result<(), Full>>> = None;
         let patience = self.plan.manifest.timeouts.ping;
         let every = self.plan.limits.ping_every;
         let mut check = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
@@ -248,6 +253,12 @@ impl Task {
             let answer = async {
                 match sign_of_life.as_mut() {
                     Some(ping) => ping.await,
+                    None => std::future::pending().await,
+                }
+            };
+            let measured = async {
+                match measuring.as_mut() {
+                    Some(measured) => measured.await,
                     None => std::future::pending().await,
                 }
             };
@@ -274,6 +285,14 @@ impl Task {
                 // A sign of life is no use: it does not keep the process from being stopped.
                 _ = check.tick() => {
                     sign_of_life.get_or_insert_with(|| Box::pin(start::ping(connection, patience)));
+                    let quota = self.plan.quota();
+                    measuring.get_or_insert_with(|| tokio::task::spawn_blocking(move || quota.check()));
+                }
+                measured = measured => {
+                    measuring = None;
+                    if let Ok(Err(full)) = measured {
+                        return End::Full(full);
+                    }
                 }
                 over = connection.over() => return End::Over(over),
                 answer = answer => {
@@ -311,6 +330,14 @@ impl Task {
                 let stopping = self.meanwhile(stop_orderly(running, self.plan.limits.stop_grace)).await;
                 self.backoff.ended_well(uptime);
                 tracing::debug!(plugin = %id, "stopped: nobody uses it");
+                return stopping.err();
+            }
+            End::Full(full) => {
+                let fault = Fault::new(ErrorCode::PluginFaulted, full.to_string());
+                tracing::warn!(plugin = %id, %full, "a plugin is stopped");
+                running.connection.close(&fault);
+                let stopping = self.meanwhile(stop_orderly(running, self.plan.limits.stop_grace)).await;
+                self.plan.counters.crashed(fault.message);
                 return stopping.err();
             }
             End::Stop(stop) => {

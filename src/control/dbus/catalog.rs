@@ -4,10 +4,10 @@
 
 use std::collections::HashMap;
 
-use tokio::sync::Semaphore;
 use zbus::{OwnedVariant, interface};
 
 use super::errors::Error;
+use super::slots::Slots;
 use super::values::{Dict, put, put_list, text};
 use crate::plugin::{Host, Search, SearchHit};
 use crate::track::Kind;
@@ -16,17 +16,15 @@ use crate::track::Kind;
 const MAX_QUERY_BYTES: usize = 1_000;
 /// How many results a plugin is asked for when the caller does not say.
 const USUAL_LIMIT: u32 = 50;
-/// How many searches run at a time; who comes then is told to try again.
-const MAX_SEARCHES: usize = 8;
 
 pub struct Catalog1 {
     plugins: Host,
-    searches: Semaphore,
+    searches: Slots,
 }
 
 impl Catalog1 {
     pub fn new(plugins: Host) -> Catalog1 {
-        Catalog1 { plugins, searches: Semaphore::new(MAX_SEARCHES) }
+        Catalog1 { plugins, searches: Slots::default() }
     }
 }
 
@@ -44,10 +42,8 @@ impl Catalog1 {
             return Err(Error::BadArgument(format!("search for 1 to {MAX_QUERY_BYTES} bytes of text")));
         }
         let search = read(words, options)?;
-        let Ok(_running) = self.searches.try_acquire() else {
-            return Err(Error::Busy(format!(
-                "{MAX_SEARCHES} searches are running; try again when they are done"
-            )));
+        let Some(_running) = self.searches.take(search.plugin.as_ref()) else {
+            return Err(Error::Busy("too many searches are running; try again when they are done".to_owned()));
         };
         let outcome = self.plugins.search(&search).await;
         let results = outcome.results.iter().map(hit).collect();

@@ -14,6 +14,7 @@ mod player;
 mod plugins;
 mod queue;
 mod signals;
+mod slots;
 mod values;
 
 use std::str::FromStr;

@@ -193,3 +193,40 @@ async fn a_granted_file_is_played_and_nothing_else_is() {
     assert!(again.message.contains("files.read:"), "{again}");
     host.shutdown().await;
 }
+
+#[tokio::test]
+async fn what_a_plugin_keeps_on_the_disk_has_a_cap() {
+    let bench = Bench::new();
+    let hook = r#"
+def stream(id, p):
+    where, content = p["content_id"].split("-")
+    open(INIT["dirs"][where] + "/large", "wb").write(b"x" * 300000)
+    answer(id, url(content))
+"#;
+    bench.python("demo", hook, json!({}));
+    let limits =
+        Limits { folder_bytes: 200_000, ping_every: Duration::from_millis(100), ..bench.settings().limits };
+    let host = Host::start(Settings { limits, ..bench.settings() }).await.unwrap();
+    allow(&host, "demo").await.unwrap();
+    let stopped = async |folder: &str| {
+        while host.health("demo").unwrap().running {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let health = host.health("demo").unwrap();
+        assert_eq!(health.health, Health::Unhealthy);
+        assert!(health.reason.contains(folder) && health.reason.contains("occupies"), "{}", health.reason);
+    };
+    // A cache is emptied before the next start.
+    assert_eq!(ask(&host, "demo", "cache-1").await.unwrap(), "1");
+    tokio::time::timeout(LONG, stopped("cache")).await.unwrap();
+    assert_eq!(ask(&host, "demo", "data-2").await.unwrap(), "2");
+    assert!(!bench.path("cache/plugins/demo/large").exists());
+    // Data are a person's to look at.
+    tokio::time::timeout(LONG, stopped("plugin-data")).await.unwrap();
+    let error = ask(&host, "demo", "cache-3").await.unwrap_err();
+    assert_eq!(error.code, ErrorCode::PluginFaulted);
+    assert!(error.message.contains("remove what it does not need"), "{error}");
+    fs::remove_file(bench.path("state/plugin-data/demo/large")).unwrap();
+    assert_eq!(ask(&host, "demo", "cache-3").await.unwrap(), "3");
+    host.shutdown().await;
+}
