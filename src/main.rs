@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use segue::app::App;
 use segue::config::Config;
-use segue::system::Places;
+use segue::system::{Places, allocator};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::prelude::*;
 
@@ -26,6 +26,7 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
+    allocator::give_back_large_blocks();
     let arguments = Arguments::parse();
     let places = Places::find(|name| std::env::var(name).ok(), nix::unistd::geteuid().is_root());
     let config = match Config::load(arguments.config.as_deref(), &places) {

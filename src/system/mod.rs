@@ -1,5 +1,6 @@
 //! What the operating system is asked for.
 
+pub mod allocator;
 mod files;
 mod places;
 pub mod realtime;
