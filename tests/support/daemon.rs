@@ -25,6 +25,8 @@ pub struct Setup {
     bundled: Vec<&'static str>,
     sections: String,
     output: String,
+    more_folder: bool,
+    log_level: &'static str,
 }
 
 /// The running daemon. What [`Client`] does can be asked of it directly.
@@ -89,13 +91,27 @@ impl Setup {
         self
     }
 
+    /// With a second folder of plugins, `more-plugins` in its home, which wins over the first.
+    pub fn more_plugins(mut self) -> Setup {
+        self.more_folder = true;
+        self
+    }
+
+    /// Logs from this level on instead of everything from `debug` on.
+    pub fn log_level(mut self, level: &'static str) -> Setup {
+        self.log_level = level;
+        self
+    }
+
     /// Starts it and waits until it is on the bus.
     pub async fn start(self) -> Daemon {
         let home = TempDir::with_prefix("segue-home-").unwrap();
         let bus = Bus::start();
-        for folder in ["state", "cache", "config", "plugins"] {
+        for folder in ["state", "cache", "config", "plugins", "more-plugins"] {
             fs::create_dir(home.path().join(folder)).unwrap();
         }
+        let mut folders = vec![home.path().join("plugins")];
+        folders.extend(self.more_folder.then(|| home.path().join("more-plugins")));
         for plugin in &self.plugins {
             plugin.install(&home.path().join("plugins"));
         }
@@ -104,10 +120,10 @@ impl Setup {
         }
         let alsa_config = self.alsa_config.unwrap_or_else(|| PathBuf::from("/usr/share/alsa/alsa.conf"));
         let configuration = format!(
-            "[dbus]\nbus = \"{}\"\n[output]\ndevice = \"{PCM}\"\n{}[plugins]\nfolders = [\"{}\"]\n[log]\nlevel = \"debug\"\n{}",
+            "[dbus]\nbus = \"{}\"\n[output]\ndevice = \"{PCM}\"\n{}[plugins]\nfolders = {folders:?}\n[log]\nlevel = \"{}\"\n{}",
             bus.address(),
             self.output,
-            home.path().join("plugins").display(),
+            self.log_level,
             self.sections,
         );
         fs::write(home.path().join("config/segue.toml"), configuration).unwrap();
@@ -166,6 +182,8 @@ impl Daemon {
             bundled: Vec::new(),
             sections: String::new(),
             output: String::new(),
+            more_folder: false,
+            log_level: "debug",
         }
     }
 

@@ -28,6 +28,7 @@ pub mod transfer;
 use std::time::Duration;
 
 /// Everything that most tests need.
+#[allow(unused_imports)] // as above
 pub mod prelude {
     pub use std::time::{Duration, Instant};
 
