@@ -95,7 +95,7 @@ def abuse(id, words):
 ",
         )
         .call("write 256 KiB first", Expect::Found)
-        .log_is(50, "line 1999", "the last line")
+        .log_is(1_000, "line 1049", "the last line")
         .times(3, "again", Expect::Found),
         python(
             "binary-on-stderr",

@@ -184,16 +184,13 @@ impl Stage {
                 Ok(())
             }
             Step::Log(words) => {
-                while !get::<Vec<String>>(&self.inspect(id).await, "log")
-                    .iter()
-                    .any(|line| line.contains(words))
-                {
+                while !self.log(id).await.iter().any(|line| line.contains(words)) {
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }
                 Ok(())
             }
             Step::LogIs(count, first, last) => loop {
-                let log = get::<Vec<String>>(&self.inspect(id).await, "log");
+                let log = self.log(id).await;
                 let ends = log.last().is_some_and(|line| line == last);
                 if ends && log.len() != *count || !log[0].starts_with(first) {
                     return Err(format!("the log has {} lines from {:?}", log.len(), log[0]));
@@ -215,8 +212,7 @@ impl Stage {
                 let search = async { self.search(id, words).await };
                 let meanwhile = async {
                     // The plugin tells in its log that it has got the call.
-                    while !get::<Vec<String>>(&self.inspect(id).await, "log").iter().any(|line| line == words)
-                    {
+                    while !self.log(id).await.iter().any(|line| line == words) {
                         tokio::time::sleep(Duration::from_millis(10)).await;
                     }
                     match how {
@@ -257,6 +253,12 @@ impl Stage {
     /// What `segue plugin inspect` shows.
     pub async fn inspect(&self, id: &str) -> Dict {
         self.daemon.plugins.call("Inspect", &id).await.unwrap()
+    }
+
+    /// All lines that are kept of its log.
+    async fn log(&self, id: &str) -> Vec<String> {
+        let lines: Vec<(String, String)> = self.daemon.plugins.call("Logs", &(id, u32::MAX)).await.unwrap();
+        lines.into_iter().map(|(_, text)| text).collect()
     }
 
     /// Trusts it as it is and enables it with all that it asks for.

@@ -43,7 +43,9 @@ impl Catalog1 {
         }
         let search = read(words, options)?;
         let Some(_running) = self.searches.take(search.plugin.as_ref()) else {
-            return Err(Error::Busy("too many searches are running; try again when they are done".to_owned()));
+            return Err(Error::Busy(
+                "too many searches are running; try again when they are done".to_owned(),
+            ));
         };
         let outcome = self.plugins.search(&search).await;
         let results = outcome.results.iter().map(hit).collect();

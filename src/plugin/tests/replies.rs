@@ -127,9 +127,10 @@ def stream(id, p):
 "#;
     bench.python("demo", hook, json!({}));
     let host = bench.enabled("demo").await;
-    for wrong in ["typo", "file", "both", "neither", "field", "host code", "unknown code"] {
+    for wrong in ["typo", "both", "neither", "field", "host code", "unknown code"] {
         assert_eq!(code(&host, "demo", wrong).await, ErrorCode::PluginProtocolError, "{wrong}");
     }
+    assert_eq!(code(&host, "demo", "file").await, ErrorCode::ScopeDenied);
     assert_eq!(ask(&host, "demo", "").await.unwrap(), "fine");
     let error = ask(&host, "demo", "slow down").await.unwrap_err();
     assert_eq!((error.code, error.retry_after), (ErrorCode::RateLimited, Some(Duration::from_millis(1_500))));
