@@ -226,8 +226,6 @@ impl Host {
         params: P,
     ) -> Result<(Arc<Supervisor>, RawResult), Fault> {
         let (supervisor, lease) = self.lease(plugin).await?;
-        // Decided about while it was started or waited for.
-        self.still_enabled(plugin, &supervisor)?;
         if !lease.capabilities().contains(&method) {
             let text = format!("it does not offer {} now", method.as_str());
             return Err(Fault::new(ErrorCode::CapabilityMissing, text));
@@ -256,7 +254,10 @@ impl Host {
             }
             other => other,
         };
-        Ok((supervisor, lease.map_err(fault_of)?))
+        let lease = lease.map_err(fault_of)?;
+        // Decided about while it was started or waited for.
+        self.still_enabled(plugin, &supervisor)?;
+        Ok((supervisor, lease))
     }
 }
 
