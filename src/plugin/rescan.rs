@@ -27,6 +27,15 @@ struct Before {
     supervisor: Option<Arc<Supervisor>>,
 }
 
+/// What a package may do now.
+struct Judged {
+    entry: Entry,
+    /// What served before and must be stopped.
+    unwanted: Option<Arc<Supervisor>>,
+    /// It differs from what was told before.
+    news: bool,
+}
+
 impl Before {
     fn of(entry: &Entry) -> Before {
         Before {
@@ -57,26 +66,38 @@ impl Host {
         // Calls go on while this looks; the new list takes the old one's place at once.
         let mut old: Vec<Before> = self.entries().iter().map(Before::of).collect();
         let mut fresh = Vec::with_capacity(found.len());
-        let mut ended = Vec::new();
+        let (mut ended, mut told, mut replaced) = (Vec::new(), Vec::new(), false);
         for found in found {
             let before = old.iter().position(|entry| entry.path == found.path).map(|at| old.swap_remove(at));
-            let (entry, unwanted) = self.judge(found, before).await;
+            let Judged { entry, unwanted, news } = self.judge(found, before).await;
+            if news {
+                told.push(entry.found.name.clone());
+            }
+            match unwanted {
+                // Never two processes of one plugin: the former ends before the next one can be called.
+                Some(former) if entry.supervisor.is_some() => {
+                    former.stop(false).await;
+                    replaced = true;
+                }
+                unwanted => ended.extend(unwanted),
+            }
             fresh.push(entry);
-            ended.extend(unwanted);
         }
         ended.extend(old.into_iter().filter_map(|gone| {
-            self.tell(&gone.name);
+            told.push(gone.name);
             gone.supervisor
         }));
         *self.entries() = fresh;
+        // Told when it can be seen: who hears of a change reads the list.
+        told.iter().for_each(|name| self.tell(name));
         join_all(ended.iter().map(|supervisor| supervisor.stop(false))).await;
-        if !ended.is_empty() {
+        if replaced || !ended.is_empty() {
             self.sweep_copies().await;
         }
     }
 
     /// What a package that was found is allowed now; also what must be stopped.
-    async fn judge(&self, found: Found, before: Option<Before>) -> (Entry, Option<Arc<Supervisor>>) {
+    async fn judge(&self, found: Found, before: Option<Before>) -> Judged {
         let supervisor = before.as_ref().and_then(|entry| entry.supervisor.clone());
         let mut entry = Entry {
             state: PluginState::Invalid,
@@ -139,12 +160,9 @@ impl Host {
             }
         }
         let same = before.is_some_and(|before| before.state == entry.state && before.reason == entry.reason);
-        if !same {
-            self.tell(&entry.found.name);
-        }
         let kept =
             matches!((&entry.supervisor, &supervisor), (Some(new), Some(old)) if Arc::ptr_eq(new, old));
-        (entry, supervisor.filter(|_| !kept))
+        Judged { entry, unwanted: supervisor.filter(|_| !kept), news: !same }
     }
 
     /// The one that serves already when it is for this decision, else a new one.

@@ -230,3 +230,32 @@ def stream(id, p):
     assert_eq!(ask(&host, "demo", "cache-3").await.unwrap(), "3");
     host.shutdown().await;
 }
+
+#[tokio::test]
+async fn who_hears_of_a_change_finds_it_in_the_list() {
+    let bench = Bench::new();
+    let folder = bench.python("demo", "", json!({}));
+    // Others, so that the rescan still writes down what they lost after the first one was judged.
+    for other in ["other", "third"] {
+        bench.python(other, "", json!({}));
+    }
+    let host = bench.enabled("demo").await;
+    for other in ["other", "third"] {
+        allow(&host, other).await.unwrap();
+    }
+    let mut changes = host.subscribe();
+    let heard = async {
+        while changes.recv().await.unwrap() != id("demo") {}
+        state(&host, "demo")
+    };
+    fs::write(folder.join("new"), "x").unwrap();
+    let rescan = async {
+        for other in ["other", "third"] {
+            fs::write(bench.path("plugins").join(other).join("new"), "x").unwrap();
+        }
+        host.rescan().await;
+    };
+    let (heard, ()) = tokio::join!(tokio::time::timeout(LONG, heard), rescan);
+    assert_eq!(heard.unwrap(), PluginState::Changed);
+    host.shutdown().await;
+}
