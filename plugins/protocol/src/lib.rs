@@ -17,6 +17,7 @@ pub mod messages;
 pub mod models;
 #[cfg(feature = "schema")]
 pub mod schema;
+mod scope;
 
 pub use error::{ErrorCode, Fault};
 pub use id::{PluginId, PluginIdError};
