@@ -184,6 +184,28 @@ async fn an_unused_plugin_is_stopped_unless_its_track_is_open() {
 }
 
 #[tokio::test]
+async fn pings_do_not_keep_an_unused_plugin_and_one_that_never_idles_stays() {
+    let bench = Bench::new();
+    bench.python("brief", "", json!({"idle_stop_s": 1}));
+    bench.python("lasting", "", json!({"idle_stop_s": -1}));
+    let limits = Limits { ping_every: Duration::from_millis(200), ..bench.settings().limits };
+    let host = Host::start(Settings { limits, ..bench.settings() }).await.unwrap();
+    for name in ["brief", "lasting"] {
+        allow(&host, name).await.unwrap();
+    }
+    let running = |name: &str| host.inspect(name).unwrap().summary.running;
+    assert!(running("brief") && running("lasting"));
+    let stopped = async {
+        while running("brief") {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(LONG, stopped).await.unwrap();
+    assert!(running("lasting") && host.health("lasting").unwrap().counts.calls > 1);
+    host.shutdown().await;
+}
+
+#[tokio::test]
 async fn there_are_never_two_processes_of_one_plugin() {
     let bench = Bench::new();
     let hook = r#"
