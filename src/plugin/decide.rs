@@ -281,7 +281,18 @@ fn checked_scopes(id: &PluginId, manifest: &Manifest, scopes: &[String]) -> Resu
     let mut granted = Vec::new();
     for text in scopes {
         let refused = || HostError::ScopeNotRequested { id: id.clone(), scope: shown(text) };
-        let scope: Scope = text.parse().map_err(|_| refused())?;
+        let no_folder =
+            |why: &str| HostError::FolderRefused { id: id.clone(), scope: shown(text), why: why.to_owned() };
+        let scope: Scope = match text.parse() {
+            Ok(Scope::FilesReadAny) => {
+                return Err(no_folder("it names no folder: write files.read:/folder for each one"));
+            }
+            Ok(scope) => scope,
+            Err(_) if text.starts_with("files.read:") => {
+                return Err(no_folder("name a folder by its absolute path, and not /"));
+            }
+            Err(_) => return Err(refused()),
+        };
         if !grantable(manifest, &scope) {
             return Err(refused());
         }

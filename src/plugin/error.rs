@@ -28,7 +28,7 @@ fn advice(code: ErrorCode) -> &'static str {
         ErrorCode::PluginNotEnabled => "review it with `segue plugin inspect`, then trust and enable it",
         ErrorCode::PluginFaulted => "look at its log; `segue plugin enable` starts it again at once",
         ErrorCode::CapabilityMissing => "look at its log for why this does not work now",
-        ErrorCode::ScopeDenied => "enable it with the scope that it asks for",
+        ErrorCode::ScopeDenied => "if you want it to read that folder, name the folder when you enable it",
         ErrorCode::ParseError => "a plugin may print nothing but replies on standard output",
     }
 }
