@@ -11,17 +11,21 @@ static void answer(const char *id, const char *result) {
     fflush(stdout);
 }
 
-/* A reply of `bytes` bytes: an artist with a long biography. */
-static void long_answer(const char *id, size_t bytes) {
-    size_t rest = bytes - 100;
-    char *text = malloc(rest + 1);
-    memset(text, 'b', rest);
-    text[rest] = 0;
-    int head = printf("{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"artist\":{\"content_id\":\"1\",\"name\":\"A\",\"biography\":\"", id);
-    size_t tail = strlen("\"}}}");
-    printf("%.*s\"}}}\n", (int)(bytes - head - tail), text);
+/* A reply of `bytes` bytes: an album with 10,000 tracks, all but the last of about the same length. */
+static void long_answer(const char *id, long bytes) {
+    static char title[1025];
+    memset(title, 't', 1024);
+    long left = bytes - printf("{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"album\":{\"content_id\":\"1\",\"title\":\"A\",\"tracks\":[", id);
+    left -= (long)strlen("]}}}");
+    for (int track = 0; track < 10000; track++) {
+        /* What is left is shared by the tracks that are left. */
+        char head[64];
+        int fixed = snprintf(head, sizeof head, "%s{\"content_id\":\"%d\",\"title\":\"", track ? "," : "", track);
+        long room = left / (10000 - track) - fixed - 2;
+        left -= printf("%s%.*s\"}", head, (int)(room > 1024 ? 1024 : room), title);
+    }
+    printf("]}}}\n");
     fflush(stdout);
-    free(text);
 }
 
 int main(int count, char **words) {
@@ -39,8 +43,8 @@ int main(int count, char **words) {
         if (strstr(line, "\"initialize\""))
             printf("{\"jsonrpc\":\"2.0\",\"id\":%s,\"error\":{\"code\":-32601,\"message\":\"no\"}}\n", number), fflush(stdout);
         else if (strstr(line, "\"ping\""))
-            answer(number, "{\"status\":\"ok\",\"version\":\"1\",\"capabilities\":[\"get_artist\",\"stream\"]}");
-        else if (strstr(line, "\"get_artist\""))
+            answer(number, "{\"status\":\"ok\",\"version\":\"1\",\"capabilities\":[\"get_album\",\"stream\"]}");
+        else if (strstr(line, "\"get_album\""))
             long_answer(number, 10 * 1024 * 1024);
         else
             answer(number, "{\"url\":\"https://host.example/a.flac\",\"content_type\":\"audio/flac\"}");

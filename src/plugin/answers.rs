@@ -18,8 +18,8 @@ use crate::track::ResolvedStream;
 
 /// Metadata is believed for so long.
 const GOOD_FOR: Duration = Duration::from_secs(600);
-/// What is kept of one plugin, counted in tracks, albums and artists.
-const MAX_WEIGHT: usize = 2_048;
+/// What is kept of one plugin, counted in bytes of its replies.
+const MAX_KEPT_BYTES: usize = 256 * 1024;
 
 type Stream = Pin<Box<dyn Future<Output = Result<ResolvedStream, CallError>> + Send>>;
 type Key = (Capability, String);
@@ -38,12 +38,12 @@ struct Metadata {
     kept: HashMap<Key, Kept>,
     /// The oldest first.
     order: VecDeque<Key>,
-    weight: usize,
+    bytes: usize,
 }
 
 struct Kept {
     since: Instant,
-    weight: usize,
+    bytes: usize,
     value: Arc<dyn Any + Send + Sync>,
 }
 
@@ -61,18 +61,18 @@ impl Answers {
         method: Capability,
         content_id: &str,
         value: T,
-        weight: usize,
+        bytes: usize,
     ) {
-        if weight > MAX_WEIGHT {
+        if bytes > MAX_KEPT_BYTES {
             return;
         }
         let key = (method, content_id.to_owned());
         let mut metadata = self.metadata.lock().unwrap_or_else(PoisonError::into_inner);
         metadata.remove(&key);
         metadata.order.push_back(key.clone());
-        metadata.weight += weight;
-        metadata.kept.insert(key, Kept { since: Instant::now(), weight, value: Arc::new(value) });
-        while metadata.weight > MAX_WEIGHT {
+        metadata.bytes += bytes;
+        metadata.kept.insert(key, Kept { since: Instant::now(), bytes, value: Arc::new(value) });
+        while metadata.bytes > MAX_KEPT_BYTES {
             let Some(oldest) = metadata.order.front().cloned() else { break };
             metadata.remove(&oldest);
         }
@@ -98,7 +98,7 @@ impl Answers {
 impl Metadata {
     fn remove(&mut self, key: &Key) {
         if let Some(gone) = self.kept.remove(key) {
-            self.weight -= gone.weight;
+            self.bytes -= gone.bytes;
             self.order.retain(|kept| kept != key);
         }
     }
@@ -109,19 +109,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_answers_make_room_and_none_outweighs_the_cap() {
+    fn the_oldest_answers_make_room_and_none_is_longer_than_the_cap() {
         let answers = Answers::default();
-        answers.keep(Capability::GetAlbum, "heavy", 0_usize, MAX_WEIGHT + 1);
-        assert_eq!(answers.get::<usize>(Capability::GetAlbum, "heavy"), None);
-        for number in 0..=MAX_WEIGHT {
-            answers.keep(Capability::GetTrack, &number.to_string(), number, 1);
+        answers.keep(Capability::GetAlbum, "long", 0_usize, MAX_KEPT_BYTES + 1);
+        assert_eq!(answers.get::<usize>(Capability::GetAlbum, "long"), None);
+        let each = MAX_KEPT_BYTES / 8;
+        for number in 0..9_usize {
+            answers.keep(Capability::GetTrack, &number.to_string(), number, each);
         }
         assert_eq!(answers.get::<usize>(Capability::GetTrack, "0"), None);
         assert_eq!(answers.get(Capability::GetTrack, "1"), Some(1_usize));
         assert_eq!(answers.get::<usize>(Capability::GetArtist, "1"), None);
-        answers.keep(Capability::GetTrack, "1", 7_usize, 1);
+        answers.keep(Capability::GetTrack, "1", 7_usize, each);
         assert_eq!(answers.get(Capability::GetTrack, "1"), Some(7_usize));
         let metadata = answers.metadata.lock().unwrap();
-        assert_eq!((metadata.weight, metadata.kept.len()), (MAX_WEIGHT, metadata.order.len()));
+        assert_eq!((metadata.bytes, metadata.kept.len(), metadata.order.len()), (MAX_KEPT_BYTES, 8, 8));
     }
 }

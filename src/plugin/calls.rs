@@ -24,6 +24,8 @@ use crate::track::{Kind, PluginId, Reach, Resolve, ResolvedStream, Resolving, Tr
 
 /// What one search may bring from one plugin.
 pub const MAX_SEARCH_LIMIT: u32 = 500;
+/// What one search may bring from all plugins, counted in bytes of their replies: the bus carries no endless message.
+const MAX_SEARCH_BYTES: usize = 32 * 1024 * 1024;
 
 /// What is looked for, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +59,7 @@ impl Host {
 
     async fn resolve_alone(&self, track: &TrackRef) -> Result<ResolvedStream, CallError> {
         let params = ContentParams { content_id: track.content_id.clone() };
-        self.call(&track.plugin, Capability::Stream, params, |supervisor, info: StreamInfo| {
+        self.call(&track.plugin, Capability::Stream, params, |supervisor, info: StreamInfo, _| {
             let local = supervisor.plan.granted.contains(&Scope::LocalNetwork);
             let reach = if local { Reach::Anywhere } else { Reach::Internet };
             models::resolved(info, reach, supervisor.plan.readable(), Instant::now())
@@ -76,7 +78,7 @@ impl Host {
     /// # Errors
     /// By the protocol's table.
     pub async fn track(&self, track: &TrackRef) -> Result<TrackInfo, CallError> {
-        let convert = |reply: TrackReply| Ok((models::track_info(reply.track)?, 1));
+        let convert = |reply: TrackReply| models::track_info(reply.track);
         self.metadata(track, Capability::GetTrack, convert).await
     }
 
@@ -85,11 +87,7 @@ impl Host {
     /// # Errors
     /// By the protocol's table.
     pub async fn album(&self, album: &TrackRef) -> Result<AlbumInfo, CallError> {
-        let convert = |reply: AlbumReply| {
-            let info = models::album_info(&album.plugin, reply.album)?;
-            let weight = 1 + info.tracks.len();
-            Ok((info, weight))
-        };
+        let convert = |reply: AlbumReply| models::album_info(&album.plugin, reply.album);
         self.metadata(album, Capability::GetAlbum, convert).await
     }
 
@@ -98,20 +96,15 @@ impl Host {
     /// # Errors
     /// By the protocol's table.
     pub async fn artist(&self, artist: &TrackRef) -> Result<ArtistInfo, CallError> {
-        let convert = |reply: ArtistReply| {
-            let info = models::artist_info(&artist.plugin, reply.artist)?;
-            let weight = 1 + info.albums.len() + info.top_tracks.len();
-            Ok((info, weight))
-        };
+        let convert = |reply: ArtistReply| models::artist_info(&artist.plugin, reply.artist);
         self.metadata(artist, Capability::GetArtist, convert).await
     }
 
-    /// `convert` also tells how much the answer weighs in what is kept.
     async fn metadata<R, T>(
         &self,
         of: &TrackRef,
         method: Capability,
-        convert: impl FnOnce(R) -> Result<(T, usize), Fault>,
+        convert: impl FnOnce(R) -> Result<T, Fault>,
     ) -> Result<T, CallError>
     where
         R: DeserializeOwned + Send + 'static,
@@ -123,9 +116,9 @@ impl Host {
             return Ok(known);
         }
         let params = ContentParams { content_id: of.content_id.clone() };
-        self.call(&of.plugin, method, params, |supervisor, reply| {
-            let (info, weight) = convert(reply)?;
-            supervisor.answers.keep(method, &of.content_id, info.clone(), weight);
+        self.call(&of.plugin, method, params, |supervisor, reply, bytes| {
+            let info = convert(reply)?;
+            supervisor.answers.keep(method, &of.content_id, info.clone(), bytes);
             Ok(info)
         })
         .await
@@ -151,6 +144,7 @@ impl Host {
     /// Asks one plugin, or all that are enabled and can search, at once. Answers with what came in time, and with
     /// an error for each plugin that failed.
     pub async fn search(&self, search: &Search) -> SearchOutcome {
+        let began = Instant::now();
         let asked: Vec<PluginId> = match &search.plugin {
             Some(plugin) => vec![plugin.clone()],
             None => self
@@ -162,37 +156,51 @@ impl Host {
         };
         let answers = join_all(asked.iter().map(|plugin| self.search_one(plugin, search))).await;
         let mut outcome = SearchOutcome::default();
+        let mut room = MAX_SEARCH_BYTES;
         for (plugin, answer) in asked.into_iter().zip(answers) {
             match answer {
-                Ok(hits) => outcome.results.extend(hits),
+                Ok((hits, bytes)) if bytes <= room => {
+                    room -= bytes;
+                    outcome.results.extend(hits);
+                }
+                Ok(_) => {
+                    let fault = Fault::protocol("with the others' results its own are too long to be shown");
+                    let error = CallError::new(fault, &plugin, Capability::Search.as_str(), began.elapsed());
+                    outcome.errors.push((plugin, error));
+                }
                 Err(error) => outcome.errors.push((plugin, error)),
             }
         }
         outcome
     }
 
-    async fn search_one(&self, plugin: &PluginId, search: &Search) -> Result<Vec<SearchHit>, CallError> {
+    async fn search_one(
+        &self,
+        plugin: &PluginId,
+        search: &Search,
+    ) -> Result<(Vec<SearchHit>, usize), CallError> {
         let limit = search.limit.clamp(1, MAX_SEARCH_LIMIT);
         let kinds =
             (!search.kinds.is_empty()).then(|| search.kinds.iter().map(models::result_kind).collect());
         let params = SearchParams { query: search.query.clone(), limit, kinds };
-        self.call(plugin, Capability::Search, params, |_, reply: SearchReply| {
+        self.call(plugin, Capability::Search, params, |_, reply: SearchReply, bytes| {
             let found = reply.results.into_iter().map(|found| models::search_hit(plugin, found));
             // A plugin need not know about kinds.
             let wanted = found.filter(|hit| {
                 hit.as_ref().map_or(true, |hit| search.kinds.is_empty() || search.kinds.contains(&hit.kind))
             });
-            wanted.take(limit as usize).collect()
+            Ok((wanted.take(limit as usize).collect::<Result<_, Fault>>()?, bytes))
         })
         .await
     }
 
+    /// `convert` is also told how many bytes the result had.
     async fn call<P, R, T>(
         &self,
         plugin: &PluginId,
         method: Capability,
         params: P,
-        convert: impl FnOnce(&Supervisor, R) -> Result<T, Fault>,
+        convert: impl FnOnce(&Supervisor, R, usize) -> Result<T, Fault>,
     ) -> Result<T, CallError>
     where
         P: Serialize,
@@ -201,7 +209,8 @@ impl Host {
         let began = Instant::now();
         let answer = match self.call_once(plugin, method, params).await {
             Ok((supervisor, result)) => {
-                let reply = parsed(result).await.and_then(|reply| convert(&supervisor, reply));
+                let bytes = result.as_str().len();
+                let reply = parsed(result).await.and_then(|reply| convert(&supervisor, reply, bytes));
                 if let Err(fault) = &reply {
                     supervisor.plan.counters.misshapen(fault);
                 }

@@ -53,6 +53,7 @@ pub use segue_protocol::ErrorCode;
 pub use segue_protocol::manifest::{
     Capability, IdleStop, Manifest, ManifestError, PROTOCOL, Scope, ScopeRequest, Timeouts,
 };
+pub use segue_protocol::messages::MAX_GRANTED;
 pub use summary::{PluginHealth, PluginReview, PluginState, PluginSummary, SearchOutcome};
 pub use trust::Who;
 pub use watch::WatchLimits;

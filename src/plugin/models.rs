@@ -9,14 +9,9 @@ use crate::track::{
     TrackUri,
 };
 use segue_protocol::models::{
-    Album, Artist, ArtistRef, MAX_CONTENT_ID, ResultKind, SearchResult, StreamInfo, Track, TrackStub,
+    Album, Artist, ArtistRef, ResultKind, SearchResult, StreamInfo, Track, TrackStub,
 };
 use segue_protocol::{ErrorCode, Fault};
-
-/// Headers for a URL.
-const MAX_HEADERS: usize = 32;
-/// Other URLs to try.
-const MAX_ALTERNATIVES: usize = 16;
 
 /// Something that a search found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,8 +43,21 @@ pub struct AlbumInfo {
     pub artists: Vec<String>,
     /// `YYYY` or `YYYY-MM-DD`.
     pub date: Option<String>,
-    /// What to play, and what is known about it.
+    /// What to play, and what is known about it beside what holds for the whole album.
     pub tracks: Vec<(TrackRef, TrackInfo)>,
+}
+
+impl AlbumInfo {
+    /// All that is known about one of its tracks. Not kept for all of them: it would be the album's own words as many
+    /// times as it has tracks.
+    pub fn complete(&self, track: &TrackInfo) -> TrackInfo {
+        TrackInfo {
+            album: Some(self.title.clone()),
+            album_artists: self.artists.clone(),
+            date: self.date.clone(),
+            ..track.clone()
+        }
+    }
 }
 
 /// An artist with what can be played.
@@ -74,11 +82,8 @@ fn names(artists: Vec<ArtistRef>) -> Vec<String> {
 /// A reference whose URI can stand in the queue.
 fn content(plugin: &PluginId, content_id: String) -> Result<TrackRef, Fault> {
     // Percent-encoding makes three bytes of one at most.
-    if content_id.is_empty()
-        || content_id.chars().count() > MAX_CONTENT_ID
-        || content_id.len() * 3 + 100 > MAX_URI_BYTES
-    {
-        return Err(Fault::protocol("a content_id is empty or too long"));
+    if content_id.len() * 3 + 100 > MAX_URI_BYTES {
+        return Err(Fault::protocol("a content_id is too long for a URI"));
     }
     Ok(TrackRef { plugin: plugin.clone(), content_id })
 }
@@ -132,11 +137,10 @@ fn checked_date(date: String) -> Result<String, Fault> {
     Err(Fault::protocol("date must be YYYY or YYYY-MM-DD"))
 }
 
-fn stub(plugin: &PluginId, stub: TrackStub, album: Option<&str>) -> Result<(TrackRef, TrackInfo), Fault> {
+fn stub(plugin: &PluginId, stub: TrackStub) -> Result<(TrackRef, TrackInfo), Fault> {
     let info = TrackInfo {
         title: Some(stub.title),
         artists: names(stub.artists),
-        album: album.map(str::to_owned),
         track_no: stub.track_no,
         disc_no: stub.disc_no,
         duration: stub.duration_ms.map(Duration::from_millis),
@@ -148,13 +152,7 @@ fn stub(plugin: &PluginId, stub: TrackStub, album: Option<&str>) -> Result<(Trac
 pub(super) fn album_info(plugin: &PluginId, album: Album) -> Result<AlbumInfo, Fault> {
     let artists = names(album.artists);
     let date = album.date.map(checked_date).transpose()?;
-    let mut tracks = Vec::with_capacity(album.tracks.len());
-    for track in album.tracks {
-        let (reference, mut info) = stub(plugin, track, Some(&album.title))?;
-        info.album_artists.clone_from(&artists);
-        info.date.clone_from(&date);
-        tracks.push((reference, info));
-    }
+    let tracks = album.tracks.into_iter().map(|track| stub(plugin, track)).collect::<Result<_, Fault>>()?;
     Ok(AlbumInfo { title: album.title, artists, date, tracks })
 }
 
@@ -163,7 +161,7 @@ pub(super) fn artist_info(plugin: &PluginId, artist: Artist) -> Result<ArtistInf
         let uri = album.content_id.map(|id| content(plugin, id)).transpose()?;
         Ok((album.title, uri.map(|reference| TrackUri::Plugin(Kind::Album, reference))))
     });
-    let tracks = artist.top_tracks.into_iter().map(|track| stub(plugin, track, None));
+    let tracks = artist.top_tracks.into_iter().map(|track| stub(plugin, track));
     Ok(ArtistInfo {
         name: artist.name,
         biography: artist.biography,
@@ -180,12 +178,6 @@ pub(super) fn resolved(
     files: GrantedFolders,
     now: Instant,
 ) -> Result<ResolvedStream, Fault> {
-    if info.alternatives.len() > MAX_ALTERNATIVES {
-        return Err(Fault::protocol(format_args!("more than {MAX_ALTERNATIVES} alternatives")));
-    }
-    if info.content_type.is_empty() || info.content_type.len() > 200 {
-        return Err(Fault::protocol("content_type must have 1 to 200 bytes"));
-    }
     let alternatives = info.alternatives.iter().map(|url| checked_url(url, &files));
     Ok(ResolvedStream {
         url: checked_url(&info.url, &files)?,
@@ -204,6 +196,10 @@ pub(super) fn resolved(
 
 /// Never shown when wrong: an address may hold credentials.
 fn checked_url(text: &str, files: &GrantedFolders) -> Result<Url, Fault> {
+    // A browser forgives much more: one slash, two dots, spaces around.
+    if !["http://", "https://", "file:///"].iter().any(|start| text.starts_with(start)) {
+        return Err(Fault::protocol("url must begin with http://, https:// or file:///"));
+    }
     let url = Url::parse(text).map_err(|error| Fault::protocol(format_args!("url: {error}")))?;
     if url.scheme() == "file" && text.len() <= MAX_URI_BYTES {
         let located = files.locate(&url);
@@ -211,8 +207,8 @@ fn checked_url(text: &str, files: &GrantedFolders) -> Result<Url, Fault> {
             .map(|_| url)
             .map_err(|refusal| Fault::new(ErrorCode::ScopeDenied, refusal.to_string()));
     }
-    if text.len() > MAX_URI_BYTES || !url.has_host() || !matches!(url.scheme(), "http" | "https") {
-        return Err(Fault::protocol("url must be http or https with a host, or file:"));
+    if text.len() > MAX_URI_BYTES || !url.has_host() {
+        return Err(Fault::protocol("url must have a host and at most 8 KiB"));
     }
     Ok(url)
 }
@@ -225,8 +221,8 @@ fn checked_headers(headers: Vec<(String, String)>) -> Result<Vec<(String, String
             && name.bytes().all(token)
             && value.bytes().all(|b| b == b'\t' || (b >= b' ' && b != 0x7f))
     };
-    if headers.len() > MAX_HEADERS || !headers.iter().all(good) {
-        return Err(Fault::protocol("headers must be at most 32 plain HTTP headers"));
+    if !headers.iter().all(good) {
+        return Err(Fault::protocol("headers must be plain HTTP headers of at most 8 KiB each"));
     }
     // Which bytes are wanted, and of which host, is the player's to say.
     let ours =

@@ -17,7 +17,7 @@ pub const MAX_MANIFEST_BYTES: u64 = 64 * 1024;
 const MAX_TIMEOUT: Duration = Duration::from_secs(30);
 /// Scopes, capabilities and arguments in one manifest.
 const MAX_SCOPES: usize = 16;
-const MAX_CAPABILITIES: usize = 16;
+pub(crate) const MAX_CAPABILITIES: usize = 16;
 const MAX_ARGUMENTS: usize = 32;
 const MAX_ARGUMENT_BYTES: usize = 4_096;
 

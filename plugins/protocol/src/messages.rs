@@ -9,10 +9,13 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::bounded::up_to;
+use crate::bounded::{texts, up_to};
 use crate::error::{ErrorCode, Fault};
-use crate::manifest::Capability;
-use crate::models::{MAX_RESULTS, ResultKind, SearchResult};
+use crate::manifest::{Capability, MAX_CAPABILITIES};
+use crate::models::{MAX_RESULTS, MAX_URL, ResultKind, SearchResult};
+
+/// Scopes that can be granted; with `files.read:*` they are more than a manifest asks for.
+pub const MAX_GRANTED: usize = 256;
 
 /// A call, as the host writes it.
 #[derive(Clone, Debug, Serialize)]
@@ -77,8 +80,12 @@ pub struct InitializeResult {
     /// As in the manifest.
     pub version: String,
     /// What works now: some of the manifest's.
+    #[serde(deserialize_with = "up_to::<MAX_CAPABILITIES, _, _>")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 16)))]
     pub capabilities: Vec<Capability>,
     /// As in the params.
+    #[serde(deserialize_with = "texts::<MAX_GRANTED, 0, MAX_URL, _>")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 256), inner(length(max = 8_192))))]
     pub scopes: Vec<String>,
 }
 
@@ -91,6 +98,8 @@ pub struct PingResult {
     /// As in the manifest.
     pub version: String,
     /// What works now: some of the manifest's.
+    #[serde(deserialize_with = "up_to::<MAX_CAPABILITIES, _, _>")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 16)))]
     pub capabilities: Vec<Capability>,
 }
 

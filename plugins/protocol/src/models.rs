@@ -2,10 +2,20 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounded::up_to;
+use crate::bounded::{optional_text, text, texts, texts_by_name, up_to};
 
 /// The longest content id, in characters.
 pub const MAX_CONTENT_ID: usize = 2_048;
+/// A title, a name or a genre, in characters.
+pub const MAX_TEXT: usize = 1_024;
+/// A biography, in characters.
+pub const MAX_BIOGRAPHY: usize = 65_536;
+/// A media type, in characters.
+const MAX_CONTENT_TYPE: usize = 200;
+/// The longest URL, in characters.
+pub const MAX_URL: usize = 8_192;
+/// A time by RFC 3339, in characters.
+const MAX_TIME: usize = 64;
 /// Results of one search.
 pub const MAX_RESULTS: usize = 500;
 /// Tracks or albums in one reply.
@@ -39,8 +49,11 @@ pub struct SearchResult {
     pub kind: ResultKind,
     /// The plugin's own id for it; never empty.
     #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 2_048)))]
+    #[serde(deserialize_with = "text::<1, MAX_CONTENT_ID, _>")]
     pub content_id: String,
     /// Title of the track or album, or the artist's name.
+    #[serde(deserialize_with = "text::<0, MAX_TEXT, _>")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 1_024)))]
     pub title: String,
     /// Who performs it, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "up_to::<MAX_DETAILS, _, _>")]
@@ -66,9 +79,16 @@ pub struct SearchResult {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ArtistRef {
     /// The name.
+    #[serde(deserialize_with = "text::<0, MAX_TEXT, _>")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 1_024)))]
     pub name: String,
     /// For `get_artist`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "optional_text::<1, MAX_CONTENT_ID, _>"
+    )]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 2_048)))]
     pub content_id: Option<String>,
 }
 
@@ -77,9 +97,15 @@ pub struct ArtistRef {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AlbumRef {
     /// The title.
+    #[serde(deserialize_with = "text::<0, MAX_TEXT, _>")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 1_024)))]
     pub title: String,
     /// For `get_album`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "optional_text::<1, MAX_CONTENT_ID, _>"
+    )]
     #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 2_048)))]
     pub content_id: Option<String>,
 }
@@ -89,6 +115,8 @@ pub struct AlbumRef {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Image {
     /// Where it is. It may hold credentials: the player shows it to nobody.
+    #[serde(deserialize_with = "text::<1, MAX_URL, _>")]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 8_192)))]
     pub url: String,
     /// In pixels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -104,8 +132,11 @@ pub struct Image {
 pub struct TrackStub {
     /// For `get_track` and `stream`; never empty.
     #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 2_048)))]
+    #[serde(deserialize_with = "text::<1, MAX_CONTENT_ID, _>")]
     pub content_id: String,
     /// The title.
+    #[serde(deserialize_with = "text::<0, MAX_TEXT, _>")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 1_024)))]
     pub title: String,
     /// Who performs it, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "up_to::<MAX_DETAILS, _, _>")]
@@ -136,8 +167,11 @@ pub struct TrackReply {
 pub struct Track {
     /// The id that was asked for, or a better one for the same track; never empty.
     #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 2_048)))]
+    #[serde(deserialize_with = "text::<1, MAX_CONTENT_ID, _>")]
     pub content_id: String,
     /// The title.
+    #[serde(deserialize_with = "text::<0, MAX_TEXT, _>")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 1_024)))]
     pub title: String,
     /// Who performs it, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "up_to::<MAX_DETAILS, _, _>")]
@@ -156,21 +190,39 @@ pub struct Track {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub album: Option<AlbumRef>,
     /// `YYYY` or `YYYY-MM-DD`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "optional_text::<0, MAX_TEXT, _>"
+    )]
     #[cfg_attr(
         feature = "schema",
         schemars(regex(pattern = r"^\d{4}(-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01]))?$"))
     )]
     pub date: Option<String>,
     /// The most fitting first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "up_to::<MAX_DETAILS, _, _>")]
-    #[cfg_attr(feature = "schema", schemars(length(max = 64)))]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "texts::<MAX_DETAILS, 0, MAX_TEXT, _>"
+    )]
+    #[cfg_attr(feature = "schema", schemars(length(max = 64), inner(length(max = 1_024))))]
     pub genres: Vec<String>,
     /// International Standard Recording Code.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "optional_text::<0, MAX_TEXT, _>"
+    )]
+    #[cfg_attr(feature = "schema", schemars(length(max = 1_024)))]
     pub isrc: Option<String>,
     /// MusicBrainz' id of the recording.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "optional_text::<0, MAX_TEXT, _>"
+    )]
+    #[cfg_attr(feature = "schema", schemars(length(max = 1_024)))]
     pub musicbrainz_id: Option<String>,
     /// Marked as explicit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -233,8 +285,11 @@ pub enum AlbumType {
 pub struct Album {
     /// The id that was asked for, or a better one; never empty.
     #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 2_048)))]
+    #[serde(deserialize_with = "text::<1, MAX_CONTENT_ID, _>")]
     pub content_id: String,
     /// The title.
+    #[serde(deserialize_with = "text::<0, MAX_TEXT, _>")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 1_024)))]
     pub title: String,
     /// In playing order.
     #[serde(deserialize_with = "up_to::<MAX_TRACKS, _, _>")]
@@ -248,7 +303,11 @@ pub struct Album {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub album_type: Option<AlbumType>,
     /// `YYYY` or `YYYY-MM-DD`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "optional_text::<0, MAX_TEXT, _>"
+    )]
     #[cfg_attr(
         feature = "schema",
         schemars(regex(pattern = r"^\d{4}(-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01]))?$"))
@@ -274,15 +333,27 @@ pub struct ArtistReply {
 pub struct Artist {
     /// The id that was asked for, or a better one; never empty.
     #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 2_048)))]
+    #[serde(deserialize_with = "text::<1, MAX_CONTENT_ID, _>")]
     pub content_id: String,
     /// The name.
+    #[serde(deserialize_with = "text::<0, MAX_TEXT, _>")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 1_024)))]
     pub name: String,
     /// As plain text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "optional_text::<0, MAX_BIOGRAPHY, _>"
+    )]
+    #[cfg_attr(feature = "schema", schemars(length(max = 65_536)))]
     pub biography: Option<String>,
     /// The most fitting first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "up_to::<MAX_DETAILS, _, _>")]
-    #[cfg_attr(feature = "schema", schemars(length(max = 64)))]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "texts::<MAX_DETAILS, 0, MAX_TEXT, _>"
+    )]
+    #[cfg_attr(feature = "schema", schemars(length(max = 64), inner(length(max = 1_024))))]
     pub genres: Vec<String>,
     /// In the order in which they are shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "up_to::<MAX_TRACKS, _, _>")]
@@ -303,10 +374,15 @@ pub struct Artist {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StreamInfo {
     /// `http:`, `https:`, or `file:` below a granted folder.
-    #[cfg_attr(feature = "schema", schemars(regex(pattern = r"^(https?://[^/\s]+|file:///)")))]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(length(max = 8_192), regex(pattern = r"^(https?://[^/\s]+|file:///)"))
+    )]
+    #[serde(deserialize_with = "text::<1, MAX_URL, _>")]
     pub url: String,
     /// Media type, for example `audio/flac`.
     #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 200)))]
+    #[serde(deserialize_with = "text::<1, MAX_CONTENT_TYPE, _>")]
     pub content_type: String,
     /// Playing time; unknown or without an end: null.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -315,7 +391,11 @@ pub struct StreamInfo {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_size_bytes: Option<u64>,
     /// When the URL stops being good, by RFC 3339.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "optional_text::<0, MAX_TIME, _>"
+    )]
     #[cfg_attr(
         feature = "schema",
         schemars(regex(
@@ -327,7 +407,11 @@ pub struct StreamInfo {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in_ms: Option<u64>,
     /// Sent with each request for this URL, never logged. Not the player's own ones, such as `Range`.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "texts_by_name::<MAX_HEADERS, _>"
+    )]
     #[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::headers"))]
     pub headers: BTreeMap<String, String>,
     /// False when the server is known not to serve ranges; default true.
@@ -340,11 +424,14 @@ pub struct StreamInfo {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "up_to::<MAX_ALTERNATIVES, _, _>"
+        deserialize_with = "texts::<MAX_ALTERNATIVES, 1, MAX_URL, _>"
     )]
     #[cfg_attr(
         feature = "schema",
-        schemars(length(max = 16), inner(regex(pattern = r"^(https?://[^/\s]+|file:///)")))
+        schemars(
+            length(max = 16),
+            inner(length(max = 8_192), regex(pattern = r"^(https?://[^/\s]+|file:///)"))
+        )
     )]
     pub alternatives: Vec<String>,
 }

@@ -16,10 +16,10 @@ use zbus::{Connection, interface};
 use super::caller::Callers;
 use super::errors::Error;
 use super::values::{Dict, check_text, micros, put, text, texts};
-use crate::plugin::{Host, HostError, LogLine, PluginHealth, PluginReview, PluginState, PluginSummary};
+use crate::plugin::{
+    Host, HostError, LogLine, MAX_GRANTED, PluginHealth, PluginReview, PluginState, PluginSummary,
+};
 
-/// No manifest asks for more scopes.
-const MAX_SCOPES: usize = 256;
 /// Lines of a log in one answer; no more are kept.
 const MAX_LOG_LINES: u32 = 1_000;
 /// How long a follower may wait for a line. Below the 25 s after which clients usually give up.
@@ -132,8 +132,8 @@ impl Plugins1 {
         #[zbus(header)] header: Header<'_>,
     ) -> Result<(), Error> {
         check_text("id", &id)?;
-        if scopes.len() > MAX_SCOPES {
-            return Err(Error::BadArgument(format!("grant at most {MAX_SCOPES} scopes")));
+        if scopes.len() > MAX_GRANTED {
+            return Err(Error::BadArgument(format!("grant at most {MAX_GRANTED} scopes")));
         }
         scopes.iter().try_for_each(|scope| check_text("scope", scope))?;
         let who = self.callers.may_decide(connection, &header).await?;

@@ -192,7 +192,7 @@ def get_artist(id, p): answer(id, {"artist": {"content_id": "ar", "name": "A", "
     assert_eq!(info.duration, Some(Duration::from_millis(1_500)));
     let album = host.album(&track("demo", "al")).await.unwrap();
     assert_eq!(album.tracks[0].0, track("demo", "s"));
-    assert_eq!(album.tracks[0].1.album.as_deref(), Some("L"));
+    assert_eq!(album.complete(&album.tracks[0].1).album.as_deref(), Some("L"));
     let artist = host.artist(&track("demo", "ar")).await.unwrap();
     assert_eq!(artist.albums[0].1.as_ref().unwrap().to_string(), "segue:demo:album:al");
     // Left out of the handshake: it does not work now.
