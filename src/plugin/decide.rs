@@ -1,7 +1,6 @@
 //! Trust, enable, disable: a person's decisions. Each is on the disk before it holds.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use segue_protocol::{ErrorCode, Fault};
 
@@ -9,7 +8,7 @@ use super::error::{CallError, HostError};
 use super::grants;
 use super::host::{Entry, Host};
 use super::package::Package;
-use super::process::Isolation;
+use super::process::{Isolation, Means};
 use super::start::StartFailure;
 use super::summary::{PluginState, PluginSummary};
 use super::supervisor::Supervisor;
@@ -33,12 +32,16 @@ pub(super) fn scopes_of(decision: &Decision) -> Vec<Scope> {
 
 /// What trusting this plugin means.
 pub(super) fn warning(plugin: &PluginSummary, isolation: &Isolation) -> String {
-    let reach = match isolation.is_enforced() {
-        true => {
+    let reach = match isolation.means() {
+        Means::Nothing => {
+            "It cannot be started here: the program that confines plugins does not work. Install segue again."
+                .to_owned()
+        }
+        _ if isolation.is_enforced() => {
             "It is confined: it sees the system's programs, its own package and folders, and what you grant."
                 .to_owned()
         }
-        false => {
+        _ => {
             let gaps: Vec<&str> = isolation.gaps().iter().map(|gap| gap.text()).collect();
             format!(
                 "It is NOT confined as it should be on this machine. Whatever scopes you grant: {}.",
@@ -97,7 +100,7 @@ impl Host {
     /// written. Then all is as it was.
     pub async fn enable(&self, id: &str, scopes: &[String], who: &Who) -> Result<(), HostError> {
         let _one_at_a_time = self.0.deciding.lock().await;
-        if self.0.stopping.load(Ordering::Acquire) {
+        if self.is_stopping() {
             return Err(HostError::Stopping);
         }
         let (id, package, _) = self.installed(id)?;
@@ -115,7 +118,15 @@ impl Host {
         };
         stop(self.set(&id, state, before.clone(), None)).await;
         let started = std::time::Instant::now();
-        let outcome = match fresh.lease().await {
+        let leased = tokio::select! {
+            leased = fresh.lease() => leased,
+            // A mute plugin keeps nobody from ending.
+            () = self.stopped() => {
+                fresh.stop(true).await;
+                return Err(HostError::Stopping);
+            }
+        };
+        let outcome = match leased {
             Ok(_) => {
                 let decision = Decision { enabled: true, scopes: words.clone(), ..trusted.clone() };
                 self.record(&id, decision, "enable", who).await

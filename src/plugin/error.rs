@@ -25,7 +25,7 @@ fn advice(code: ErrorCode) -> &'static str {
         ErrorCode::PluginTimeout => "try again; if it stays silent, look at its log",
         ErrorCode::PluginProtocolError => "look at its log with `segue plugin logs`, and tell its author",
         ErrorCode::PluginIdentityMismatch => "review and trust it again",
-        ErrorCode::PluginNotEnabled => "review it with `segue plugin inspect`, then trust and enable it",
+        ErrorCode::PluginNotEnabled => "`segue plugin inspect` says where it stands",
         ErrorCode::PluginFaulted => "look at its log; `segue plugin enable` starts it again at once",
         ErrorCode::CapabilityMissing => "look at its log for why this does not work now",
         ErrorCode::ScopeDenied => "if you want it to read that folder, name the folder when you enable it",

@@ -23,7 +23,9 @@ pub(super) fn check(folder: &Path, own: &[PathBuf]) -> Result<(), String> {
         return Err(format!("{shown} holds far more than files to play: name the folder that holds those"));
     }
     if let Some(kernel) = KERNEL.iter().find(|kernel| real.starts_with(kernel)) {
-        return Err(format!("{shown} is part of {kernel}, which is no place for files to play"));
+        return Err(format!(
+            "{shown} is the kernel's ({kernel}) and holds nothing to play: name another folder"
+        ));
     }
     for own in own {
         // A folder that does not exist yet will lie where it is named.

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -94,7 +93,7 @@ pub(super) struct Inner {
     /// Decisions and scans happen one after the other.
     pub(super) deciding: tokio::sync::Mutex<()>,
     changes: broadcast::Sender<PluginId>,
-    pub(super) stopping: AtomicBool,
+    stopping: tokio::sync::watch::Sender<bool>,
     watching: Mutex<Option<Watching>>,
 }
 
@@ -147,7 +146,7 @@ impl Host {
             counters: Mutex::new(HashMap::new()),
             deciding: tokio::sync::Mutex::new(()),
             changes: broadcast::channel(MAX_CHANGES).0,
-            stopping: AtomicBool::new(false),
+            stopping: tokio::sync::watch::Sender::new(false),
             watching: Mutex::new(None),
         }));
         // Watched before it is read, so that no change falls between.
@@ -283,23 +282,42 @@ impl Host {
 
     /// Ends all plugins at once. Returns when every process of theirs is gone.
     pub async fn shutdown(&self) {
-        self.0.stopping.store(true, Ordering::Release);
-        let _one_at_a_time = self.0.deciding.lock().await;
+        self.0.stopping.send_replace(true);
+        // A decision or a scan gives up now; whatever cannot ends with the program.
+        let _one_at_a_time =
+            tokio::time::timeout(self.0.settings.limits.exit_grace, self.0.deciding.lock()).await;
         self.0.watching.lock().unwrap_or_else(PoisonError::into_inner).take();
         let all: Vec<_> = self.entries().iter_mut().filter_map(|entry| entry.supervisor.take()).collect();
         join_all(all.iter().map(|supervisor| supervisor.stop(true))).await;
         self.0.launcher.settled().await;
     }
 
+    pub(super) fn is_stopping(&self) -> bool {
+        *self.0.stopping.borrow()
+    }
+
+    /// Returns when the shutdown has begun.
+    pub(super) async fn stopped(&self) {
+        // The sender lives as long as this host.
+        let _ = self.0.stopping.subscribe().wait_for(|stopping| *stopping).await;
+    }
+
     /// The task of an enabled plugin, or why there is none.
     pub(super) fn enabled(&self, id: &PluginId) -> Result<Arc<Supervisor>, String> {
+        if self.is_stopping() {
+            return Err("the player is being stopped".to_owned());
+        }
         let entries = self.entries();
         let Some(entry) = winner(&entries, id.as_str()) else { return Err("it is not installed".to_owned()) };
         match &entry.supervisor {
             Some(supervisor) => Ok(supervisor.clone()),
-            None if self.0.stopping.load(Ordering::Acquire) => Err("the player is being stopped".to_owned()),
-            None if entry.reason.is_empty() => Err(format!("it is {}", entry.state.as_str())),
-            None => Err(format!("it is {} ({})", entry.state.as_str(), entry.reason)),
+            None if !entry.reason.is_empty() => {
+                Err(format!("it is {} ({})", entry.state.as_str(), entry.reason))
+            }
+            None if entry.state == PluginState::Trusted => {
+                Err(format!("it is trusted and not enabled: `segue plugin enable {id}` lets it run"))
+            }
+            None => Err(format!("it is {}: review it, then trust and enable it", entry.state.as_str())),
         }
     }
 

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use futures_util::future::join_all;
@@ -57,12 +56,12 @@ impl Host {
         let _one_at_a_time = self.0.deciding.lock().await;
         let folders = self.0.settings.folders.clone();
         let known = self.known();
-        let Ok(found) = tokio::task::spawn_blocking(move || discovery::scan(&folders, &known)).await else {
-            return;
+        let scan = tokio::task::spawn_blocking(move || discovery::scan(&folders, &known));
+        let found = tokio::select! {
+            found = scan => found,
+            () = self.stopped() => return,
         };
-        if self.0.stopping.load(Ordering::Acquire) {
-            return;
-        }
+        let Ok(found) = found else { return };
         // Calls go on while this looks; the new list takes the old one's place at once.
         let mut old: Vec<Before> = self.entries().iter().map(Before::of).collect();
         let mut fresh = Vec::with_capacity(found.len());

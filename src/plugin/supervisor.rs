@@ -194,8 +194,8 @@ impl Task {
         match started {
             Ok(running) => Ok(Some(running)),
             Err(failure) => {
-                tracing::warn!(plugin = %self.plan.manifest.id, ?failure, "a plugin does not start");
                 if let Some(why) = failure.words() {
+                    tracing::warn!(plugin = %self.plan.manifest.id, why, "a plugin does not start");
                     self.plan.counters.crashed(why);
                 }
                 if matches!(failure, StartFailure::Failed(_)) {

@@ -24,8 +24,8 @@ pub(crate) fn refusal(address: IpAddr) -> Option<&'static str> {
     }
 }
 
-const LOOPBACK: &str = "it is this machine, and the plugin has no scope for the local network";
-const LINK_LOCAL: &str = "it is a link-local address, and the plugin has no scope for the local network";
+const LOOPBACK: &str = "it is this machine, and the plugin was not granted the scope local-network";
+const LINK_LOCAL: &str = "it is a link-local address, and the plugin was not granted the scope local-network";
 const UNSPECIFIED: &str = "it is not an address of a host";
 
 fn refusal_v4(v4: Ipv4Addr) -> Option<&'static str> {

@@ -130,7 +130,7 @@ fn calls() -> Vec<Row> {
         ),
         row("stream", "unknown field “expire_at”", "STREAM['expire_at'] = '2031-01-01T00:00:00Z'"),
         row("stream", "“Range” is the player's own", "STREAM['headers'] = {'Range': 'bytes=0-'}"),
-        row("stream", "1 to 200 bytes", "STREAM['content_type'] = ''"),
+        row("stream", "1 to 200 characters", "STREAM['content_type'] = ''"),
         row("url", "leads to this machine", "STREAM['url'] = 'http://127.0.0.1/x'"),
         row("url", "leads to this machine", "STREAM['alternatives'] = ['http://[fe80::1]/x']"),
         row("", "", "STREAM['url'] = 'http://127.0.0.1/x'").manifest(json!({

@@ -197,7 +197,7 @@ pub struct NewArgs {
     /// Where its folder is made
     #[arg(long, default_value = ".")]
     pub dir: PathBuf,
-    /// With --lang rust: the folder of the SDK, plugins/sdk/rust in Segue's sources; else it is asked for by version
+    /// With --lang rust: the folder of the SDK, plugins/sdk/rust in Segue's sources
     #[arg(long, value_name = "DIR")]
     pub sdk: Option<PathBuf>,
 }

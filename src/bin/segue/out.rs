@@ -73,7 +73,8 @@ pub fn paint(look: Look, text: &str) -> String {
     format!("\x1b[{code}m{text}\x1b[0m")
 }
 
-/// A text from outside without anything that would steer the terminal.
+/// A text from outside without anything that would steer the terminal, or turn around what stands beside it.
 pub fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    let turns = |c| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.chars().map(|c| if c.is_control() || turns(c) { '\u{fffd}' } else { c }).collect()
 }

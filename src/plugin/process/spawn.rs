@@ -321,7 +321,7 @@ pub(super) fn try_out(tools: &Tools) -> Isolation {
     let nothing = Measured::default();
     let missing = |why: String| Isolation { means: Means::Nothing, measured: Measured::default(), why };
     if let Err(error) = std::fs::metadata(&tools.runner) {
-        return missing(error.to_string());
+        return missing(format!("{}: {error}", tools.runner.display()));
     }
     let mut isolation = Isolation { means: Means::Bubblewrap, measured: nothing, why: String::new() };
     let confined = if tools.bubblewrap.exists() {
@@ -332,6 +332,8 @@ pub(super) fn try_out(tools: &Tools) -> Isolation {
     match confined {
         Ok(measured) => Isolation { measured, ..isolation },
         Err(why) => {
+            let why =
+                if why.contains("bubblewrap") { why } else { format!("bubblewrap does not work: {why}") };
             isolation = Isolation { means: Means::Keeper, why, ..isolation };
             match try_with(tools, &isolation) {
                 Ok(measured) => Isolation { measured, ..isolation },

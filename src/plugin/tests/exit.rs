@@ -228,3 +228,25 @@ async fn be_the_victim(folder: &Path) {
     eprintln!("victim is ready");
     std::future::pending().await
 }
+
+#[tokio::test]
+async fn a_plugin_that_is_being_enabled_and_stays_mute_holds_up_no_shutdown() {
+    let bench = Bench::new();
+    bench.python("demo", "def initialize(id, p): open(p['dirs']['data'] + '/asked', 'w').close()", json!({}));
+    let host = bench.host().await;
+    let enabling = tokio::spawn({
+        let host = host.clone();
+        async move { allow(&host, "demo").await }
+    });
+    let asked = async {
+        while !bench.path("state/plugin-data/demo/asked").exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(LONG, asked).await.unwrap();
+    let began = std::time::Instant::now();
+    host.shutdown().await;
+    assert!(began.elapsed() < Duration::from_secs(10), "not as long as a handshake may take");
+    assert!(matches!(enabling.await.unwrap(), Err(HostError::Stopping)));
+    assert!(processes_with(bench.path("state/packages").to_str().unwrap()).is_empty());
+}

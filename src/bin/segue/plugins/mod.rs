@@ -13,7 +13,7 @@ use std::io::{BufRead, IsTerminal, Write, stderr, stdin};
 use crate::args::PluginAction;
 use crate::bus::{Daemon, text, texts};
 use crate::failure::Failure;
-use crate::out::Out;
+use crate::out::{Out, clean};
 use crate::status::dict_to_json;
 
 /// What a plugin's author needs, done without the daemon; gives back what is not of this kind.
@@ -54,7 +54,9 @@ pub async fn run(daemon: &Daemon, out: &mut Out, action: PluginAction) -> Result
             }
             plugins.trust(&id, &fingerprint).await?;
             if out.terminal {
-                out.line(&format!("{id} is trusted; let it run with `segue plugin enable {id} --all`"))?;
+                let scopes = texts(&plugin, "scopes").join(" ");
+                let command = format!("segue plugin enable {id} {scopes}");
+                out.line(&format!("{id} is trusted; let it run with `{}`", clean(command.trim_end())))?;
             }
             Ok(())
         }

@@ -39,15 +39,17 @@ const RUST: &[Template] = &[
     ("README.md", template!("templates/rust/README.md"), false),
     (".gitignore", template!("templates/rust/gitignore"), false),
 ];
-/// The SDK's version that a plugin in Rust asks for.
-const SDK: &str = "\"0.1\"";
-
 pub fn run(out: &mut Out, args: &NewArgs) -> Result<(), Failure> {
     let (id, name) = names(&args.name)?;
     let folder = args.dir.join(id.as_str());
     let sdk = match &args.sdk {
         Some(path) => sdk_at(path)?,
-        None => SDK.to_owned(),
+        // By a version, the plugin would be built with whatever somebody publishes under that name.
+        None if args.lang == Language::Rust => {
+            let text = "name the SDK with --sdk: the folder plugins/sdk/rust of Segue's sources";
+            return Err(Failure::Usage(text.to_owned()));
+        }
+        None => String::new(),
     };
     let templates = match args.lang {
         Language::Python => PYTHON,
@@ -71,9 +73,6 @@ pub fn run(out: &mut Out, args: &NewArgs) -> Result<(), Failure> {
     out.line(&format!("{at}: {}", files.join(", ")))?;
     out.line("Next:")?;
     let package = if args.lang == Language::Rust {
-        if args.sdk.is_none() {
-            out.line("  the SDK is plugins/sdk/rust in Segue's sources: name that folder in Cargo.toml, or here with --sdk")?;
-        }
         out.line(&format!("  build it as its README.md says: {at}/README.md"))?;
         format!("{at}/package/{id}")
     } else {
@@ -182,7 +181,7 @@ mod tests {
     #[test]
     fn a_name_cannot_break_out_of_its_place() {
         let (id, name) = names("Say \"{{id}}\" \\ twice").unwrap();
-        let json = filled("plugin.json", PYTHON[0].1, &id, &name, SDK);
+        let json = filled("plugin.json", PYTHON[0].1, &id, &name, "");
         let read: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!((&read["id"], &read["name"]), (&id.as_str().into(), &name.as_str().into()));
     }
