@@ -169,7 +169,6 @@ impl Host {
         let entries = self.entries();
         let entry = winner(&entries, id).ok_or_else(|| HostError::NotInstalled(shown(id)))?;
         let summary = self.summary(entry);
-        let log = self.log_of(id).newest(50);
         let warning = warning(&summary, &self.isolation_of(entry));
         let protocol = PROTOCOL.to_owned();
         let Ok(package) = &entry.found.package else {
@@ -180,7 +179,6 @@ impl Host {
                 command: vec![],
                 scopes: vec![],
                 warning,
-                log,
             });
         };
         let manifest = &package.manifest;
@@ -193,22 +191,16 @@ impl Host {
             command,
             scopes: manifest.scopes.iter().map(|s| (s.scope.to_string(), s.reason.clone())).collect(),
             warning,
-            log,
         })
     }
 
     /// The newest `count` lines that a plugin wrote on standard error, oldest first.
-    pub fn logs(&self, id: &str, count: usize) -> Vec<LogLine> {
-        self.log_of(id).newest(count)
-    }
-
-    /// Lines as a plugin writes them, from now on. A slow reader misses the oldest.
     ///
     /// # Errors
     /// No such plugin.
-    pub fn follow_log(&self, id: &str) -> Result<broadcast::Receiver<LogLine>, HostError> {
+    pub fn logs(&self, id: &str, count: usize) -> Result<Vec<LogLine>, HostError> {
         winner(&self.entries(), id).ok_or_else(|| HostError::NotInstalled(shown(id)))?;
-        Ok(self.log_of(id).follow())
+        Ok(self.log_of(id).newest(count))
     }
 
     /// The number of the newest line of a plugin's log, and the kept lines with higher numbers than `after`. Waits
@@ -222,9 +214,10 @@ impl Host {
         after: u64,
         patience: Duration,
     ) -> Result<(u64, Vec<LogLine>), HostError> {
-        // Before looking, so that no line comes in between.
-        let mut fresh = self.follow_log(id)?;
+        winner(&self.entries(), id).ok_or_else(|| HostError::NotInstalled(shown(id)))?;
         let log = self.log_of(id);
+        // Before looking, so that no line comes in between.
+        let mut fresh = log.follow();
         let found = log.after(after);
         if !found.1.is_empty() || patience.is_zero() {
             return Ok(found);
@@ -273,6 +266,7 @@ impl Host {
             config_file: config_dir.join("plugins").join(format!("{id}.toml")),
             require_sandbox: *require_sandbox,
             launcher: self.0.launcher.clone(),
+            own: vec![state_dir.clone(), cache_dir.clone(), config_dir.clone()],
             measured: Mutex::default(),
             log: self.log_of(id),
             counters: self.counters_of(&package.manifest.id),

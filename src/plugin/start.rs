@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 use super::backoff::Limits;
 use super::copies::CopyStore;
 use super::counters::Counters;
+use super::grants;
 use super::log::Log;
 use super::package::{self, Fingerprint, PackageFile};
 use super::process::{Isolation, Launch, LaunchError, Launcher, Process};
@@ -45,6 +46,8 @@ pub(super) struct Plan {
     pub(super) config_file: PathBuf,
     pub(super) require_sandbox: bool,
     pub(super) launcher: Launcher,
+    /// The daemon's folders, which no grant may show.
+    pub(super) own: Vec<PathBuf>,
     /// What kept it in bounds when it was started last.
     pub(super) measured: Mutex<Option<Isolation>>,
     pub(super) log: Log,
@@ -235,6 +238,15 @@ fn prepare(plan: &Plan) -> Result<Prepared, StartFailure> {
     for folder in [&plan.data, &plan.cache] {
         private_folder(folder)
             .map_err(|error| StartFailure::Failed(cannot_start(format!("{}: {error}", folder.display()))))?;
+    }
+    for scope in &plan.granted {
+        // Where the folder lay when it was granted, a link may lie now. One that is missing is shown when it is back.
+        if let Scope::FilesRead(folder) = scope
+            && folder.exists()
+        {
+            grants::check(folder, &plan.own)
+                .map_err(|why| refused(format!("{scope} cannot be granted now: {why}")))?;
+        }
     }
     plan.quota()
         .tidy()

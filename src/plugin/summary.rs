@@ -2,7 +2,6 @@
 
 use super::counters::CallCounts;
 use super::health::Health;
-use super::log::LogLine;
 use super::process::Gap;
 use crate::track::PluginId;
 use segue_protocol::manifest::Capability;
@@ -84,8 +83,6 @@ pub struct PluginReview {
     pub scopes: Vec<(String, String)>,
     /// What trusting means, in plain words.
     pub warning: String,
-    /// The newest lines that it wrote, oldest first.
-    pub log: Vec<LogLine>,
 }
 
 /// How one plugin is, and what was counted since the daemon's start.

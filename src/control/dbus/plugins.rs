@@ -71,9 +71,7 @@ impl Plugins1 {
     ) -> Result<Vec<(String, String)>, Error> {
         check_text("id", &id)?;
         self.callers.may_read_logs(connection, &header).await?;
-        let (_, kept) = self.plugins.log_after(&id, 0, Duration::ZERO).await?;
-        let count = count.min(MAX_LOG_LINES) as usize;
-        Ok(lines(&kept[kept.len().saturating_sub(count)..]))
+        Ok(lines(&self.plugins.logs(&id, count.min(MAX_LOG_LINES) as usize)?))
     }
 
     /// The lines of a plugin's log whose numbers are higher than `after`, and the newest line's number. Waits for

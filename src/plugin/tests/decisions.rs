@@ -182,6 +182,6 @@ async fn configuration_and_granted_secrets_only_reach_the_plugin() {
     let path = percent_encoding::percent_decode_str(&path).decode_utf8().unwrap().into_owned();
     assert_eq!(path, r#"[{"server":"s"},{"key":"hunter2"},["secret:key"]]"#);
     host.shutdown().await;
-    let log = host.logs("demo", 10);
+    let log = host.logs("demo", 10).unwrap();
     assert_eq!((log[0].level, log[0].text.as_str()), (LogLevel::Warn, "the key is [redacted]"));
 }

@@ -159,7 +159,7 @@ async fn standard_error_is_drained_and_its_newest_lines_are_kept() {
     let host = bench.enabled("demo").await;
     assert_eq!(ask(&host, "demo", "1").await.unwrap(), "ok");
     host.shutdown().await;
-    let log = host.logs("demo", 5_000);
+    let log = host.logs("demo", 5_000).unwrap();
     assert_eq!(log.len(), 1_000);
     assert!(log[998].text.starts_with("3999 "), "{}", log[998].text);
     assert_eq!((log[999].text.len(), log[998].level), (2_048, LogLevel::Warn));

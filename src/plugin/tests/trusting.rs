@@ -141,6 +141,20 @@ async fn folders_that_hold_more_than_files_to_play_are_not_granted() {
         let refused = host.enable("demo", std::slice::from_ref(&scope), &who()).await;
         assert!(matches!(refused, Err(HostError::FolderRefused { .. })), "{scope}: {refused:?}");
     }
+    // A link that takes the place of a folder opens nothing more, nor does a folder that is away keep it from starting.
+    let music = bench.path("music");
+    fs::create_dir(&music).unwrap();
+    let scope = format!("files.read:{}", music.display());
+    host.enable("demo", &[scope], &who()).await.unwrap();
+    host.shutdown().await;
+    fs::remove_dir(&music).unwrap();
+    let host = bench.host().await;
+    assert_eq!(ask(&host, "demo", "1").await.unwrap(), "1");
+    host.shutdown().await;
+    std::os::unix::fs::symlink(bench.path("state"), &music).unwrap();
+    let host = bench.host().await;
+    let error = ask(&host, "demo", "1").await.unwrap_err();
+    assert!(error.message.contains("cannot be granted now"), "{error}");
     host.shutdown().await;
 }
 
