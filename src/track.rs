@@ -7,7 +7,7 @@ mod resolved;
 mod uri;
 
 pub use format::SourceFormat;
-pub use granted::{FileRefusal, GrantedFolders, GrantedPath};
+pub use granted::{FileRefusal, GrantedFolders, GrantedPath, overlap};
 pub use info::{EntryId, TrackInfo};
 pub use resolved::{Expiry, Reach, Resolve, ResolveError, ResolveErrorKind, ResolvedStream, Resolving};
 pub use uri::{Kind, MAX_URI_BYTES, PluginId, PluginIdError, TrackRef, TrackUri, UriError};

@@ -211,6 +211,7 @@ impl Host {
             Ok((supervisor, result)) => {
                 let bytes = result.as_str().len();
                 let reply = parsed(result).await.and_then(|reply| convert(&supervisor, reply, bytes));
+                let reply = reply.map_err(|fault| supervisor.plan.clean_fault(fault));
                 if let Err(fault) = &reply {
                     supervisor.plan.counters.misshapen(fault);
                 }

@@ -128,21 +128,22 @@ fn sync_folder(folder: &Path) -> Result<(), PackageError> {
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(PackageError::at(folder))
 }
 
-/// Read-only folders must be made writable before their entries can go.
 fn remove_read_only(folder: &Path) {
-    fn open_up(folder: &Path) {
-        let _ = fs::set_permissions(folder, Permissions::from_mode(0o700));
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                open_up(&entry.path());
-            }
-        }
-    }
     if !folder.exists() {
         return;
     }
-    open_up(folder);
+    make_removable(folder);
     if let Err(error) = fs::remove_dir_all(folder) {
         tracing::warn!(folder = %folder.display(), %error, "an old copy of a package cannot be removed");
+    }
+}
+
+/// Folders must be writable before their entries can go. Only where nobody puts links in their places meanwhile.
+pub(super) fn make_removable(folder: &Path) {
+    let _ = fs::set_permissions(folder, Permissions::from_mode(0o700));
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            make_removable(&entry.path());
+        }
     }
 }

@@ -170,13 +170,14 @@ impl Host {
         };
         let id: PluginId = name.parse().map_err(|_| HostError::NotInstalled(shown(id)))?;
         let Some(decision) = self.trust_store().get(&id).cloned() else { return Ok(()) };
-        if decision.enabled {
-            let decision = Decision { enabled: false, scopes: Vec::new(), ..decision };
-            self.record(&id, decision, "disable", who).await?;
-        }
         let state = if state == PluginState::Enabled { PluginState::Trusted } else { state };
-        stop(self.set(&id, state, Vec::new(), None)).await;
-        Ok(())
+        // Whatever the disk does, it is stopped.
+        let before = self.set(&id, state, Vec::new(), None);
+        let news = decision.enabled || self.trust_store().is_behind();
+        let decision = Decision { enabled: false, scopes: Vec::new(), ..decision };
+        let recorded = if news { self.record(&id, decision, "disable", who).await } else { Ok(()) };
+        stop(before).await;
+        recorded
     }
 
     /// Folders that are to be granted exist, and hold nothing that no plugin may read.

@@ -134,6 +134,18 @@ pub enum HostError {
         /// Why.
         source: std::io::Error,
     },
+    /// Rights were taken away, and that is not on the disk.
+    #[error(
+        "plugin “{id}” is stopped and disabled, but {what} cannot be written ({source}): make room on the disk, then disable it again, or it runs after the next start of segued"
+    )]
+    NotKept {
+        /// Which.
+        id: PluginId,
+        /// Which file.
+        what: String,
+        /// Why.
+        source: std::io::Error,
+    },
     /// The host has been shut down.
     #[error("the plugins are being stopped: try again when the daemon runs")]
     Stopping,

@@ -268,6 +268,7 @@ impl Host {
             launcher: self.0.launcher.clone(),
             own: vec![state_dir.clone(), cache_dir.clone(), config_dir.clone()],
             measured: Mutex::default(),
+            redactor: Mutex::default(),
             log: self.log_of(id),
             counters: self.counters_of(&package.manifest.id),
             limits: *limits,

@@ -3,13 +3,23 @@
 //! No kernel enforces that for an ordinary user, so the folders are measured before each start and once a minute
 //! while the plugin runs. A single file is bounded by the runner's limits meanwhile.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+use nix::dir::Dir;
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag, open, openat};
+use nix::sys::stat::{FchmodatFlags, Mode, SFlag, fchmodat, fstatat};
+
+use super::copies::make_removable;
 
 /// Files and folders that are looked at; a folder with more counts as full.
 const MAX_ENTRIES: usize = 100_000;
+/// Folders within folders that are looked at; a file descriptor is open for each.
+const MAX_DEPTH: usize = 64;
 /// A block in `st_blocks`, whatever the file system's own is.
 const BLOCK: u64 = 512;
 
@@ -24,22 +34,32 @@ pub(super) struct Quota {
 
 /// A folder that holds too much; displays as a sentence with what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "its folder {} occupies more than the {} MiB that are allowed: {}",
-    folder.display(), most / 1_048_576, if *is_cache { "it is emptied" } else { "remove what it does not need, or reset the plugin by emptying the folder" }
-)]
+#[error("its folder {} {excess}: {}", folder.display(), if *is_cache { "it is emptied" } else { "remove what it does not need, or reset the plugin by emptying the folder" })]
 pub(super) struct Full {
     folder: PathBuf,
-    most: u64,
+    excess: Excess,
     is_cache: bool,
+}
+
+/// What is too much. What cannot be measured counts as that, or else a plugin would see to it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum Excess {
+    #[error("occupies more than the {} MiB that are allowed", .0 / 1_048_576)]
+    Bytes(u64),
+    #[error("holds more than {MAX_ENTRIES} files")]
+    Entries,
+    #[error("has folders within folders more than {MAX_DEPTH} deep")]
+    Depth,
+    #[error("cannot be measured ({})", .0.desc())]
+    Unknown(Errno),
 }
 
 impl Quota {
     /// Whether both folders are within their bounds. Takes as long as looking at every file does.
     pub(super) fn check(&self) -> Result<(), Full> {
         for (folder, is_cache) in [(&self.data, false), (&self.cache, true)] {
-            if self.is_over(folder) {
-                return Err(Full { folder: folder.clone(), most: self.most, is_cache });
+            if let Err(excess) = measure(folder, self.most) {
+                return Err(Full { folder: folder.clone(), excess, is_cache });
             }
         }
         Ok(())
@@ -50,45 +70,105 @@ impl Quota {
     /// # Errors
     /// Data are never touched: too much of them is for a person to look at.
     pub(super) fn tidy(&self) -> Result<(), Full> {
-        if self.is_over(&self.cache) {
-            tracing::warn!(folder = %self.cache.display(), "a plugin's cache holds too much: it is emptied");
+        // What its owner took away from itself it needs to start again.
+        for folder in [&self.data, &self.cache] {
+            let _ = fs::set_permissions(folder, Permissions::from_mode(0o700));
+        }
+        if let Err(excess) = measure(&self.cache, self.most) {
+            tracing::warn!(folder = %self.cache.display(), %excess, "a plugin's cache is emptied");
             if let Err(error) = empty(&self.cache) {
                 tracing::warn!(folder = %self.cache.display(), %error, "it cannot be emptied");
             }
         }
         self.check()
     }
+}
 
-    fn is_over(&self, folder: &Path) -> bool {
-        // What cannot be read is the plugin's own trouble, and its next write's.
-        occupied(folder, self.most).is_ok_and(|bytes| bytes > self.most)
+/// Whether a folder keeps within its bounds: bytes on the disk, links not followed. Each folder is opened below the
+/// one above it, so that neither long paths nor links that appear meanwhile lead elsewhere.
+fn measure(folder: &Path, most: u64) -> Result<(), Excess> {
+    let mut sum = Sum { bytes: 0, entries: 0, most };
+    let top = open(folder, FOLDER, Mode::empty()).map_err(Excess::Unknown)?;
+    sum.add_folder(top, 0)
+}
+
+const FOLDER: OFlag =
+    OFlag::O_RDONLY.union(OFlag::O_DIRECTORY).union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
+
+struct Sum {
+    bytes: u64,
+    entries: usize,
+    most: u64,
+}
+
+impl Sum {
+    fn add_folder(&mut self, folder: OwnedFd, depth: usize) -> Result<(), Excess> {
+        if depth > MAX_DEPTH {
+            return Err(Excess::Depth);
+        }
+        let mut folder = Dir::from_fd(folder).map_err(Excess::Unknown)?;
+        let mut below = Vec::new();
+        let mut names = Vec::new();
+        for entry in folder.iter() {
+            let name = entry.map_err(Excess::Unknown)?.file_name().to_owned();
+            if name.as_bytes() != b"." && name.as_bytes() != b".." {
+                names.push(name);
+            }
+            if self.entries + names.len() > MAX_ENTRIES {
+                return Err(Excess::Entries);
+            }
+        }
+        for name in names {
+            let facts = match fstatat(folder.as_fd(), name.as_c_str(), AtFlags::AT_SYMLINK_NOFOLLOW) {
+                Ok(facts) => facts,
+                // Gone meanwhile: it occupies nothing.
+                Err(Errno::ENOENT) => continue,
+                Err(error) => return Err(Excess::Unknown(error)),
+            };
+            self.entries += 1;
+            self.bytes = self.bytes.saturating_add(facts.st_blocks.unsigned_abs().saturating_mul(BLOCK));
+            if self.bytes > self.most {
+                return Err(Excess::Bytes(self.most));
+            }
+            if facts.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFDIR.bits() {
+                below.push(name);
+            }
+        }
+        for name in below {
+            match open_below(folder.as_fd(), &name) {
+                Ok(below) => self.add_folder(below, depth + 1)?,
+                // Gone, or something else has its name by now.
+                Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => {}
+                Err(error) => return Err(Excess::Unknown(error)),
+            }
+        }
+        Ok(())
     }
 }
 
-/// Bytes on the disk below a folder, links not followed. Stops counting above `enough`.
-fn occupied(folder: &Path, enough: u64) -> io::Result<u64> {
-    let mut bytes = 0_u64;
-    let mut entries = 0_usize;
-    let mut waiting = vec![folder.to_owned()];
-    while let Some(folder) = waiting.pop() {
-        for entry in fs::read_dir(&folder)? {
-            let entry = entry?;
-            // Gone meanwhile: it occupies nothing.
-            let Ok(facts) = fs::symlink_metadata(entry.path()) else { continue };
-            bytes = bytes.saturating_add(facts.blocks().saturating_mul(BLOCK));
-            entries += 1;
-            if bytes > enough || entries > MAX_ENTRIES {
-                return Ok(enough.saturating_add(1));
-            }
-            if facts.is_dir() {
-                waiting.push(entry.path());
-            }
+/// A folder that its owner may not read is made readable: it belongs to the same user.
+fn open_below(folder: BorrowedFd<'_>, name: &std::ffi::CStr) -> Result<OwnedFd, Errno> {
+    match openat(folder, name, FOLDER, Mode::empty()) {
+        Err(Errno::EACCES) => {
+            fchmodat(folder, name, Mode::S_IRWXU, FchmodatFlags::NoFollowSymlink)
+                .or_else(|_| chmod_unless_link(folder, name))?;
+            openat(folder, name, FOLDER, Mode::empty())
         }
+        other => other,
     }
-    Ok(bytes)
+}
+
+/// For kernels without `fchmodat2`: through a descriptor, which no link can take the place of.
+fn chmod_unless_link(folder: BorrowedFd<'_>, name: &std::ffi::CStr) -> Result<(), Errno> {
+    let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    let itself = openat(folder, name, flags, Mode::empty())?;
+    let path = format!("/proc/self/fd/{}", itself.as_raw_fd());
+    let changed = fs::set_permissions(path, Permissions::from_mode(0o700));
+    changed.map_err(|error| error.raw_os_error().map_or(Errno::EIO, Errno::from_raw))
 }
 
 fn empty(folder: &Path) -> io::Result<()> {
+    make_removable(folder);
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         match entry.file_type()?.is_dir() {
@@ -124,5 +204,30 @@ mod tests {
         fs::write(data.join("large"), vec![1; 200_000]).unwrap();
         assert!(quota.tidy().unwrap_err().to_string().contains("remove what it does not need"));
         assert!(data.join("large").exists());
+    }
+
+    #[test]
+    fn what_cannot_be_measured_counts_as_too_much_and_a_cache_of_it_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let [data, cache] = ["data", "cache"].map(|name| folder.path().join(name));
+        let quota = Quota { data: data.clone(), cache: cache.clone(), most: 100_000 };
+        for folder in [&data, &cache] {
+            let mut deep = folder.clone();
+            for _ in 0..=MAX_DEPTH + 1 {
+                deep.push("d");
+            }
+            fs::create_dir_all(&deep).unwrap();
+            // Hidden from its owner: it is looked at nevertheless.
+            fs::create_dir(folder.join("hidden")).unwrap();
+            fs::write(folder.join("hidden/large"), vec![1; 200_000]).unwrap();
+            fs::set_permissions(folder.join("hidden"), Permissions::from_mode(0o000)).unwrap();
+            fs::set_permissions(folder, Permissions::from_mode(0o300)).unwrap();
+        }
+        assert!(quota.tidy().is_err());
+        assert_eq!(fs::read_dir(&cache).unwrap().count(), 0);
+        fs::remove_dir_all(data.join("d")).unwrap();
+        assert!(quota.tidy().unwrap_err().to_string().contains("occupies more"));
+        fs::remove_file(data.join("hidden/large")).unwrap();
+        assert_eq!(quota.tidy(), Ok(()));
     }
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use segue_protocol::Fault;
+
 /// What stands in a secret's place.
 const REDACTED: &str = "[redacted]";
 /// Replacing shorter secrets would garble every line.
@@ -20,6 +22,15 @@ impl Redactor {
             secrets.into_iter().filter(|secret| secret.len() >= MIN_SECRET_BYTES).collect();
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         Redactor(secrets.into())
+    }
+
+    /// The same failure, fit for logs and screens: its words may be the plugin's.
+    pub(super) fn clean_fault(&self, fault: Fault) -> Fault {
+        Fault {
+            message: self.clean(&fault.message),
+            reason: fault.reason.map(|reason| self.clean(&reason)),
+            ..fault
+        }
     }
 
     /// The same text without given secrets, credentials in headers, users in URLs and values in queries.

@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use super::backoff::Limits;
 use super::copies::CopyStore;
 use super::counters::Counters;
-use super::grants;
+use super::grants::{self, Granted};
 use super::log::Log;
 use super::package::{self, Fingerprint, PackageFile};
 use super::process::{Isolation, Launch, LaunchError, Launcher, Process};
@@ -50,6 +50,8 @@ pub(super) struct Plan {
     pub(super) own: Vec<PathBuf>,
     /// What kept it in bounds when it was started last.
     pub(super) measured: Mutex<Option<Isolation>>,
+    /// Knows the secrets that it was started with last.
+    pub(super) redactor: Mutex<Redactor>,
     pub(super) log: Log,
     pub(super) counters: Arc<Counters>,
     pub(super) limits: Limits,
@@ -60,6 +62,11 @@ impl Plan {
     pub(super) fn isolation(&self) -> Isolation {
         let measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
         measured.as_ref().unwrap_or_else(|| self.launcher.isolation()).clone()
+    }
+
+    /// A failure in words that may be shown.
+    pub(super) fn clean_fault(&self, fault: Fault) -> Fault {
+        self.redactor.lock().unwrap_or_else(PoisonError::into_inner).clean_fault(fault)
     }
 
     /// What it may keep on the disk.
@@ -77,7 +84,8 @@ impl Plan {
             Scope::FilesRead(folder) => Some(folder.clone()),
             _ => None,
         };
-        GrantedFolders::of(self.manifest.id.clone(), self.granted.iter().filter_map(folder).collect())
+        let folders = self.granted.iter().filter_map(folder).collect();
+        GrantedFolders::of(self.manifest.id.clone(), folders, self.own.clone())
     }
 }
 
@@ -134,6 +142,7 @@ struct ConfigFile {
 
 struct Prepared {
     copy: PathBuf,
+    folders: Vec<Granted>,
     config: Map<String, Value>,
     secrets: Secrets,
 }
@@ -151,19 +160,14 @@ pub(super) async fn start(plan: Arc<Plan>) -> Result<Running, StartFailure> {
         data: plan.data.clone(),
         cache: plan.cache.clone(),
         network: plan.granted.contains(&Scope::Network),
-        folders: plan
-            .granted
-            .iter()
-            .filter_map(
-                |scope| if let Scope::FilesRead(folder) = scope { Some(folder.clone()) } else { None },
-            )
-            .collect(),
+        folders: prepared.folders,
         require_sandbox: plan.require_sandbox,
     };
     let (process, pipes) = plan.launcher.start(launch).await.map_err(|error| not_launched(&plan, error))?;
     plan.note(process.isolation().clone());
     let id = &plan.manifest.id;
     let redactor = Redactor::new(prepared.secrets.values().cloned());
+    *plan.redactor.lock().unwrap_or_else(PoisonError::into_inner) = redactor.clone();
     let drain = tokio::spawn(plan.log.clone().drain(id.clone(), pipes.stderr, redactor.clone()));
     let timeout = plan.limits.write_timeout;
     let counters = plan.counters.clone();
@@ -184,7 +188,7 @@ pub(super) async fn start(plan: Arc<Plan>) -> Result<Running, StartFailure> {
             if fault.code == ErrorCode::PluginCrashed {
                 fault.message = format!("{} ({status}{})", fault.message, last_words(&plan.log));
             }
-            Err(StartFailure::Failed(fault))
+            Err(StartFailure::Failed(plan.clean_fault(fault)))
         }
     }
 }
@@ -239,20 +243,13 @@ fn prepare(plan: &Plan) -> Result<Prepared, StartFailure> {
         private_folder(folder)
             .map_err(|error| StartFailure::Failed(cannot_start(format!("{}: {error}", folder.display()))))?;
     }
-    for scope in &plan.granted {
-        // Where the folder lay when it was granted, a link may lie now. One that is missing is shown when it is back.
-        if let Scope::FilesRead(folder) = scope
-            && folder.exists()
-        {
-            grants::check(folder, &plan.own)
-                .map_err(|why| refused(format!("{scope} cannot be granted now: {why}")))?;
-        }
-    }
+    let folders = grants::present(&plan.granted, &plan.own)
+        .map_err(|why| refused(format!("a folder that it was granted cannot be shown to it: {why}")))?;
     plan.quota()
         .tidy()
         .map_err(|full| StartFailure::Refused(Fault::new(ErrorCode::PluginFaulted, full.to_string())))?;
     let (config, secrets) = read_config(&plan.config_file, &plan.granted).map_err(refused)?;
-    Ok(Prepared { copy, config, secrets })
+    Ok(Prepared { copy, folders, config, secrets })
 }
 
 /// Creates a folder that is the daemon's alone.

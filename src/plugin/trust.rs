@@ -2,9 +2,9 @@
 //! and the record of who decided it.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -50,6 +50,8 @@ struct TrustFile {
 pub(super) struct TrustStore {
     folder: PathBuf,
     decisions: BTreeMap<String, Decision>,
+    /// Rights were taken away that the disk still gives.
+    behind: bool,
 }
 
 impl TrustStore {
@@ -60,7 +62,7 @@ impl TrustStore {
             Ok(decisions) => decisions,
             Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
             Err(error) => {
-                let aside = folder.join("trust.json.damaged");
+                let aside = unused(folder.join("trust.json.damaged"));
                 tracing::warn!(%error, aside = %aside.display(), "trust.json is damaged: no plugin is trusted");
                 if let Err(error) = fs::rename(&path, &aside) {
                     tracing::warn!(%error, "the damaged trust.json cannot be set aside");
@@ -68,7 +70,7 @@ impl TrustStore {
                 BTreeMap::new()
             }
         };
-        TrustStore { folder: folder.to_owned(), decisions }
+        TrustStore { folder: folder.to_owned(), decisions, behind: false }
     }
 
     pub(super) fn get(&self, id: &PluginId) -> Option<&Decision> {
@@ -79,10 +81,11 @@ impl TrustStore {
         self.decisions.values().filter_map(|decision| decision.fingerprint.parse().ok()).collect()
     }
 
-    /// Records a decision: first the audit, then the file. In memory it holds only when both are on disk.
+    /// Records a decision: first the audit, then the file. What gives rights holds in memory only when both are on
+    /// disk. What takes them away holds at once, whatever the disk does, and is written with the next decision.
     ///
     /// # Errors
-    /// Nothing was decided.
+    /// Nothing was decided, or it was and is not on the disk.
     pub(super) fn decide(
         &mut self,
         id: &PluginId,
@@ -99,14 +102,29 @@ impl TrustStore {
             "fingerprint": decision.fingerprint,
             "scopes": decision.scopes,
         });
-        self.audit(&line.to_string())
-            .map_err(|source| HostError::Storage { what: "audit.jsonl".to_owned(), source })?;
         let mut decisions = self.decisions.clone();
+        let takes_away = !decision.enabled;
         decisions.insert(id.as_str().to_owned(), decision);
-        self.write(&decisions)
-            .map_err(|source| HostError::Storage { what: "trust.json".to_owned(), source })?;
+        if takes_away {
+            self.decisions.clone_from(&decisions);
+            self.behind = true;
+        }
+        let kept = |what: &str, result: io::Result<()>| {
+            result.map_err(|source| match (takes_away, what.to_owned()) {
+                (true, what) => HostError::NotKept { id: id.clone(), what, source },
+                (false, what) => HostError::Storage { what, source },
+            })
+        };
+        kept("audit.jsonl", self.audit(&line.to_string()))?;
+        kept("trust.json", self.write(&decisions))?;
         self.decisions = decisions;
+        self.behind = false;
         Ok(())
+    }
+
+    /// Whether something that holds is not on the disk yet.
+    pub(super) fn is_behind(&self) -> bool {
+        self.behind
     }
 
     fn audit(&self, line: &str) -> io::Result<()> {
@@ -115,7 +133,9 @@ impl TrustStore {
         if len + line.len() as u64 + 1 > MAX_AUDIT_BYTES {
             fs::rename(&path, self.folder.join("audit.jsonl.1"))?;
         }
-        let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path)?;
+        let mut options = OpenOptions::new();
+        options.append(true).create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+        let mut file = options.open(&path)?;
         file.write_all(format!("{line}\n").as_bytes())?;
         file.sync_data()
     }
@@ -131,9 +151,29 @@ impl TrustStore {
     }
 }
 
+/// This path, or the first with a number behind it that is free: what was set aside before stays.
+fn unused(path: PathBuf) -> PathBuf {
+    let numbered = |number: u32| PathBuf::from(format!("{}-{number}", path.display()));
+    let mut candidates = std::iter::once(path.clone()).chain((2..100).map(numbered));
+    candidates.find(|path| fs::symlink_metadata(path).is_err()).unwrap_or(path)
+}
+
 fn read_trust(path: &Path) -> io::Result<BTreeMap<String, Decision>> {
     let mut text = String::new();
-    File::open(path)?.take(MAX_TRUST_BYTES).read_to_string(&mut text)?;
+    // Never waits, whatever lies there.
+    let open = || OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+    let file = match open() {
+        // A plugin that is not fully confined can take away the mode of a file of the same user.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            fs::set_permissions(path, Permissions::from_mode(0o600))?;
+            open()?
+        }
+        other => other?,
+    };
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    file.take(MAX_TRUST_BYTES).read_to_string(&mut text)?;
     let file: TrustFile = serde_json::from_str(&text)?;
     if file.version != 1 {
         return Err(io::Error::other(format!("version {} is not known", file.version)));

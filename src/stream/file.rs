@@ -2,7 +2,7 @@
 //! out of them.
 
 use std::fs::{File, Metadata};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -56,7 +56,17 @@ pub(super) fn open_for_user(path: &Path, folders: &UserFolders) -> Result<(File,
 /// A sentence about why it cannot be had, with the plugin's name where that is why.
 pub(super) async fn ask(url: &Url, files: &GrantedFolders, asked: Asked) -> Result<Answer, String> {
     let place = files.locate(url).map_err(|refusal| refusal.to_string())?;
-    let opened = tokio::task::spawn_blocking(move || open_regular(&place.folder, &place.below)).await;
+    let granted = files.clone();
+    let opened = tokio::task::spawn_blocking(move || {
+        let (file, facts) = open_regular(&place.folder, &place.below)?;
+        // The granted folder itself may be a link by now.
+        let real = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        match real.is_ok_and(|real| granted.allow(&real)) {
+            true => Ok((file, facts)),
+            false => Err(Unopened::Os(Errno::EXDEV)),
+        }
+    });
+    let opened = opened.await;
     let opened = opened.map_err(|error| error.to_string())?;
     let (file, facts) = opened.map_err(|cause| match cause {
         Unopened::Os(Errno::EXDEV | Errno::ELOOP) => {

@@ -15,6 +15,13 @@ use super::PluginId;
 pub struct GrantedFolders {
     plugin: Option<PluginId>,
     folders: Arc<[PathBuf]>,
+    /// The daemon's own folders, which no link may lead to.
+    own: Arc<[PathBuf]>,
+}
+
+/// Whether one of two folders holds the other; absolute paths without links.
+pub fn overlap(one: &Path, other: &Path) -> bool {
+    one.starts_with(other) || other.starts_with(one)
 }
 
 /// A place below a granted folder. Only its text was looked at: a link may still lead out of the folder.
@@ -60,9 +67,15 @@ impl GrantedFolders {
         GrantedFolders::default()
     }
 
-    /// What was granted to `plugin`: absolute paths.
-    pub fn of(plugin: PluginId, folders: Vec<PathBuf>) -> GrantedFolders {
-        GrantedFolders { plugin: Some(plugin), folders: folders.into() }
+    /// What was granted to `plugin`, and the daemon's own folders: absolute paths.
+    pub fn of(plugin: PluginId, folders: Vec<PathBuf>, own: Vec<PathBuf>) -> GrantedFolders {
+        GrantedFolders { plugin: Some(plugin), folders: folders.into(), own: own.into() }
+    }
+
+    /// Whether this place, a path without links, may be read for a plugin at all. Blocks.
+    pub fn allow(&self, real: &Path) -> bool {
+        let resolved = |own: &PathBuf| own.canonicalize().unwrap_or_else(|_| own.clone());
+        !self.own.iter().map(resolved).any(|own| overlap(real, &own))
     }
 
     /// Whose grant it is.
@@ -103,7 +116,7 @@ mod tests {
     fn locate(url: &str) -> Result<GrantedPath, FileRefusal> {
         let plugin: PluginId = "demo".parse().unwrap();
         let folders = vec!["/srv/music".into(), "/media/usb stick".into()];
-        GrantedFolders::of(plugin, folders).locate(&Url::parse(url).unwrap())
+        GrantedFolders::of(plugin, folders, vec![]).locate(&Url::parse(url).unwrap())
     }
 
     #[test]

@@ -100,6 +100,11 @@ impl fmt::Display for ErrorCode {
     }
 }
 
+/// A plugin's words in an error message: one line of bounded length.
+pub(crate) fn shortened(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(500).collect()
+}
+
 /// A failure before it is known whose call it costs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
@@ -121,7 +126,8 @@ impl Fault {
 
     /// PLUGIN_PROTOCOL_ERROR: what came is valid JSON of the wrong shape.
     pub fn protocol(message: impl fmt::Display) -> Fault {
-        Fault::new(ErrorCode::PluginProtocolError, format!("the reply has the wrong shape: {message}"))
+        let text = shortened(&format!("the reply has the wrong shape: {message}"));
+        Fault::new(ErrorCode::PluginProtocolError, text)
     }
 }
 

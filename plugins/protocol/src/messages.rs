@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::bounded::{texts, up_to};
-use crate::error::{ErrorCode, Fault};
+use crate::error::{ErrorCode, Fault, shortened};
 use crate::manifest::{Capability, MAX_CAPABILITIES};
 use crate::models::{MAX_RESULTS, MAX_URL, ResultKind, SearchResult};
 
@@ -388,9 +388,4 @@ fn parse_error(json: &str) -> Fault {
         },
         None => Fault::protocol(format_args!("a plugin may not send the error code {code} ({message})")),
     }
-}
-
-/// A plugin's words in an error message: one line of bounded length.
-fn shortened(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(500).collect()
 }

@@ -1,11 +1,15 @@
 //! Landlock: which files a plugin may touch, and whom it may signal.
 
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, RestrictionStatus,
-    Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope, path_beneath_rules,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath,
+    RestrictionStatus, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+    path_beneath_rules,
 };
 
-use crate::contract::Task;
+use crate::contract::{GrantedFolder, Task};
 
 /// The newest rules that are asked for; an older kernel enforces those that it knows.
 const NEWEST: ABI = ABI::V10;
@@ -16,11 +20,26 @@ const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random"
 
 /// Forbids whatever the task does not list. Returns the version in effect, 0 where the kernel has no Landlock.
 pub fn confine(task: &Task) -> Result<i32, String> {
-    let status = restrict(task).map_err(|error| format!("Landlock: {error}"))?;
+    let granted = task.granted.iter().map(opened).collect::<Result<Vec<File>, String>>()?;
+    let status = restrict(task, granted).map_err(|error| format!("Landlock: {error}"))?;
     Ok(version(&status).map_or(0, |abi| abi as i32))
 }
 
-fn restrict(task: &Task) -> Result<RestrictionStatus, RulesetError> {
+/// The very folder that was granted: what is opened here is what the rule is for.
+fn opened(granted: &GrantedFolder) -> Result<File, String> {
+    let path = granted.path.display();
+    let flags = libc::O_PATH | libc::O_DIRECTORY;
+    let folder = OpenOptions::new().read(true).custom_flags(flags).open(&granted.path);
+    let folder =
+        folder.map_err(|error| format!("{path}, which it was granted, cannot be opened: {error}"))?;
+    let facts = folder.metadata().map_err(|error| format!("{path}: {error}"))?;
+    if (facts.dev(), facts.ino()) != granted.identity {
+        return Err(format!("{path} is no longer the folder that was granted"));
+    }
+    Ok(folder)
+}
+
+fn restrict(task: &Task, granted: Vec<File>) -> Result<RestrictionStatus, RulesetError> {
     let all = AccessFs::from_all(NEWEST);
     let read: BitFlags<AccessFs> = AccessFs::ReadFile | AccessFs::ReadDir;
     let devices = AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev;
@@ -35,6 +54,7 @@ fn restrict(task: &Task) -> Result<RestrictionStatus, RulesetError> {
         .create()?
         .add_rules(path_beneath_rules(&task.run, read | AccessFs::Execute))?
         .add_rules(path_beneath_rules(&task.read, read))?
+        .add_rules(granted.into_iter().map(|folder| Ok::<_, RulesetError>(PathBeneath::new(folder, read))))?
         .add_rules(path_beneath_rules(&task.write, all & !devices))?
         .add_rules(path_beneath_rules(DEVICES, AccessFs::ReadFile | AccessFs::WriteFile))?
         .restrict_self()

@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use tempfile::TempDir;
 
 use super::super::copies::CopyStore;
+use super::super::grants;
 use super::super::log::Log;
 use super::super::package::{Fingerprint, Package};
 use super::super::process::{Launch, Launcher, Means};
@@ -94,12 +95,7 @@ impl Bench {
             data,
             cache,
             network: granted.contains(&Scope::Network),
-            folders: granted
-                .iter()
-                .filter_map(
-                    |scope| if let Scope::FilesRead(folder) = scope { Some(folder.clone()) } else { None },
-                )
-                .collect(),
+            folders: grants::present(&granted, &[]).map_err(CheckError::Config)?,
             require_sandbox: false,
         };
         Ok(Bench {

@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use super::super::grants::Granted;
+
 /// Where programs and libraries are; on a merged system all but the first are links into it.
 pub(super) const SYSTEM: [&str; 6] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64"];
 /// Read by libraries, whatever the program.
@@ -27,7 +29,7 @@ pub(in crate::plugin) struct Launch {
     /// Whether it may open internet sockets.
     pub(in crate::plugin) network: bool,
     /// Granted for reading.
-    pub(in crate::plugin) folders: Vec<PathBuf>,
+    pub(in crate::plugin) folders: Vec<Granted>,
     /// Run it only when everything is enforced.
     pub(in crate::plugin) require_sandbox: bool,
 }

@@ -34,8 +34,19 @@ pub struct Task {
     pub run: Vec<PathBuf>,
     /// Read what is below.
     pub read: Vec<PathBuf>,
+    /// Read what is below, if it is still the folder that was looked at.
+    pub granted: Vec<GrantedFolder>,
     /// Read, write and run what is below.
     pub write: Vec<PathBuf>,
+}
+
+/// A folder that a person granted.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct GrantedFolder {
+    /// Where the runner finds it.
+    pub path: PathBuf,
+    /// Its device and inode.
+    pub identity: (u64, u64),
 }
 
 /// One line from the runner.

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::access::{Configuration, Launch, SYSTEM};
-use super::contract::Task;
+use super::contract::{GrantedFolder, Task};
 
 /// What a plugin may write to its private `/tmp`, in bytes: it is memory.
 const TMP_BYTES: &str = "67108864";
@@ -25,8 +25,11 @@ pub(super) fn task(launch: &Launch, system: &Configuration, inside: bool) -> io:
     let facts = fs::metadata(&foreign)?;
     let mut run: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).collect();
     run.push(launch.package.clone());
-    let mut read = system.paths.clone();
-    read.extend(launch.folders.iter().cloned());
+    let granted = launch.folders.iter().map(|folder| GrantedFolder {
+        // Without namespaces it is found where it really is.
+        path: if inside { folder.path.clone() } else { folder.real.clone() },
+        identity: folder.identity,
+    });
     let mut write = vec![launch.data.clone(), launch.cache.clone()];
     let tmp = if inside {
         write.extend(["/tmp".into(), "/dev/shm".into()]);
@@ -42,7 +45,8 @@ pub(super) fn task(launch: &Launch, system: &Configuration, inside: bool) -> io:
         foreign,
         foreign_identity: (facts.dev(), facts.ino()),
         run,
-        read,
+        read: system.paths.clone(),
+        granted: granted.collect(),
         write,
     })
 }
@@ -83,7 +87,10 @@ pub(super) fn confinement(
     }
     line.words(["--dev", "/dev", "--size", SHARED_BYTES, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]);
     line.words(["--size", TMP_BYTES, "--tmpfs", "/tmp"]);
-    launch.folders.iter().for_each(|folder| line.bind("--ro-bind-try", folder));
+    for folder in &launch.folders {
+        line.words(["--ro-bind"]);
+        line.0.extend([folder.real.clone().into(), folder.path.clone().into()]);
+    }
     line.bind("--ro-bind", &launch.package);
     line.bind("--bind", &launch.data);
     line.bind("--bind", &launch.cache);

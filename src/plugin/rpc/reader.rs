@@ -78,7 +78,7 @@ impl Reader {
     fn take(&self, message: Message) {
         match message {
             Message::Reply(id, answer) => {
-                let answer = answer.map_err(|fault| self.redacted(fault));
+                let answer = answer.map_err(|fault| self.redactor.clean_fault(fault));
                 if !self.pending.answer(id, answer) {
                     self.drop_reply();
                 }
@@ -98,15 +98,6 @@ impl Reader {
                 tracing::warn!(plugin = %self.plugin, "a plugin cannot call the player: its messages are ignored");
             }
             _ => tracing::warn!(plugin = %self.plugin, "a line on standard output is no JSON-RPC message"),
-        }
-    }
-
-    /// A plugin's words go to logs and screens.
-    fn redacted(&self, fault: Fault) -> Fault {
-        Fault {
-            message: self.redactor.clean(&fault.message),
-            reason: fault.reason.map(|reason| self.redactor.clean(&reason)),
-            ..fault
         }
     }
 

@@ -172,6 +172,9 @@ async fn secrets_are_in_no_log_and_in_no_error() {
     let hook = r#"
 def stream(id, p):
     secret = INIT["secrets"]["password"]
+    if p["content_id"] == "name": return answer(id, url("x", **{secret: 1}))
+    if p["content_id"] == "value": return answer(id, url("x", duration_ms=secret + "\x1b[2J"))
+    if p["content_id"] == "file": return answer(id, {"url": "file:///" + secret, "content_type": "audio/flac"})
     sys.stderr.write("W! logging in with " + secret + " at https://me:pw@host/x?token=abc\n"); sys.stderr.flush()
     fail(id, 4, "no: " + secret + " Authorization: Bearer xyz", reason=secret)
 "#;
@@ -181,6 +184,10 @@ def stream(id, p):
     let error = ask(&host, "demo", "1").await.unwrap_err();
     assert_eq!(error.message, "no: [redacted] Authorization: [redacted]");
     assert_eq!(error.reason.as_deref(), Some("[redacted]"));
+    for content in ["name", "value", "file"] {
+        let error = ask(&host, "demo", content).await.unwrap_err().to_string();
+        assert!(error.contains("[redacted]") && !error.contains(['\x1b', '!']), "{error}");
+    }
     let (newest, lines) = host.log_after("demo", 0, LONG).await.unwrap();
     let [line] = &lines[..] else { panic!("{lines:?}") };
     let text = "logging in with [redacted] at https://[redacted]@host/x?token=[redacted]";

@@ -185,3 +185,28 @@ async fn configuration_and_granted_secrets_only_reach_the_plugin() {
     let log = host.logs("demo", 10).unwrap();
     assert_eq!((log[0].level, log[0].text.as_str()), (LogLevel::Warn, "the key is [redacted]"));
 }
+
+#[tokio::test]
+async fn a_plugin_is_stopped_for_good_also_when_that_cannot_be_written() {
+    let bench = Bench::new();
+    bench.python("demo", "", json!({}));
+    let host = bench.enabled("demo").await;
+    ask(&host, "demo", "1").await.unwrap();
+    // Nothing can be written where a folder has the file's name.
+    let audit = bench.path("state/audit.jsonl");
+    fs::remove_file(&audit).unwrap();
+    fs::create_dir(&audit).unwrap();
+    let error = host.disable("demo", &who()).await.unwrap_err();
+    assert!(matches!(error, HostError::NotKept { .. }), "{error}");
+    assert!(!host.list()[0].running);
+    assert_eq!(code(&host, "demo", "1").await, ErrorCode::PluginNotEnabled);
+    host.rescan().await;
+    assert_eq!(state(&host, "demo"), PluginState::Trusted);
+    // It is told again until it is on the disk.
+    fs::remove_dir(&audit).unwrap();
+    host.disable("demo", &who()).await.unwrap();
+    host.shutdown().await;
+    let host = bench.host().await;
+    assert_eq!(state(&host, "demo"), PluginState::Trusted);
+    host.shutdown().await;
+}

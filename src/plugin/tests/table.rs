@@ -17,7 +17,7 @@ pub(super) fn parse(of: &str, record: &Value) -> Result<(), Fault> {
     match of {
         "StreamInfo" => {
             let info: StreamInfo = parse_strictly(&text)?;
-            let granted = GrantedFolders::of(plugin, vec![PathBuf::from("/srv/music")]);
+            let granted = GrantedFolders::of(plugin, vec![PathBuf::from("/srv/music")], vec![]);
             models::resolved(info, Reach::Internet, granted, Instant::now()).map(drop)
         }
         "SearchReply" => {
