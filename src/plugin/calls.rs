@@ -258,7 +258,7 @@ impl Host {
         let lease = match supervisor.lease().await {
             Err(StartFailure::SourceChanged) => {
                 // Something touched the package: what it is now decides.
-                self.rescan().await;
+                self.scan().await;
                 supervisor = self.enabled(plugin).map_err(not_enabled)?;
                 supervisor.lease().await
             }

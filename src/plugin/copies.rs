@@ -80,6 +80,9 @@ impl CopyStore {
             )));
         }
         seal(fresh)?;
+        // Once for all of it: thousands of small files would take a card many seconds one by one.
+        let opened = File::open(fresh).map_err(PackageError::at(fresh))?;
+        nix::unistd::syncfs(&opened).map_err(|error| PackageError::at(fresh)(error.into()))?;
         let target = self.folder.join(fingerprint.to_string());
         remove_read_only(&target);
         fs::rename(fresh, &target).map_err(PackageError::at(&target))?;
@@ -112,7 +115,7 @@ fn wanted(name: &str, fingerprints: &[Fingerprint]) -> bool {
     name.parse().is_ok_and(|found: Fingerprint| fingerprints.contains(&found))
 }
 
-/// Makes every folder read-only and durable.
+/// Makes every folder read-only.
 fn seal(folder: &Path) -> Result<(), PackageError> {
     for entry in fs::read_dir(folder).map_err(PackageError::at(folder))? {
         let entry = entry.map_err(PackageError::at(folder))?;
@@ -120,8 +123,7 @@ fn seal(folder: &Path) -> Result<(), PackageError> {
             seal(&entry.path())?;
         }
     }
-    fs::set_permissions(folder, Permissions::from_mode(0o555)).map_err(PackageError::at(folder))?;
-    sync_folder(folder)
+    fs::set_permissions(folder, Permissions::from_mode(0o555)).map_err(PackageError::at(folder))
 }
 
 fn sync_folder(folder: &Path) -> Result<(), PackageError> {

@@ -95,6 +95,8 @@ pub(super) struct Inner {
     changes: broadcast::Sender<PluginId>,
     stopping: tokio::sync::watch::Sender<bool>,
     watching: Mutex<Option<Watching>>,
+    /// Told when a person had packages looked at: what could not be watched may be there now.
+    pub(super) looked: Arc<tokio::sync::Notify>,
 }
 
 pub(super) struct Entry {
@@ -148,11 +150,12 @@ impl Host {
             changes: broadcast::channel(MAX_CHANGES).0,
             stopping: tokio::sync::watch::Sender::new(false),
             watching: Mutex::new(None),
+            looked: Arc::default(),
         }));
         // Watched before it is read, so that no change falls between.
         let watching = watch::start(&host).await;
         *host.0.watching.lock().unwrap_or_else(PoisonError::into_inner) = Some(watching);
-        host.rescan().await;
+        host.scan().await;
         Ok(host)
     }
 

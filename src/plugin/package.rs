@@ -299,6 +299,7 @@ fn hash_files(
         hash_field(&mut hash, &[u8::from(file.executable)]);
         hash_field(&mut hash, &file.len.to_be_bytes());
         hash.update(file.len.to_be_bytes());
+        // Made durable as a whole by whoever wanted the copy.
         let mut target = copy.map(|copy| create_copy(copy, file)).transpose()?;
         let keep = file.path == Path::new(FILE_NAME);
         read_exactly(&folder.join(&file.path), file, |piece| {
@@ -308,9 +309,6 @@ fn hash_files(
             }
             target.as_mut().map_or(Ok(()), |target| target.write_all(piece))
         })?;
-        if let Some(target) = target {
-            target.sync_all().map_err(PackageError::at(&file.path))?;
-        }
     }
     Ok(Fingerprint(hash.finalize().into()))
 }

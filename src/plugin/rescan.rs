@@ -49,10 +49,14 @@ impl Before {
 
 impl Host {
     /// Looks again at what is installed. Where nothing changed, nothing changes, and nothing is hashed.
-    ///
+    pub async fn rescan(&self) {
+        self.scan().await;
+        self.0.looked.notify_one();
+    }
+
     /// A package that is gone keeps its trust: one that comes back unchanged runs as before. It is what a
     /// person reviewed.
-    pub async fn rescan(&self) {
+    pub(super) async fn scan(&self) {
         let _one_at_a_time = self.0.deciding.lock().await;
         let folders = self.0.settings.folders.clone();
         let known = self.known();

@@ -15,6 +15,7 @@ use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, WatchDescriptor};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 use super::host::{Host, Inner};
@@ -68,6 +69,7 @@ pub(super) async fn start(host: &Host) -> Watching {
         limits,
         inotify,
         watched: Watched::default(),
+        looked: host.0.looked.clone(),
         said: false,
     };
     watch.arm().await;
@@ -117,17 +119,25 @@ struct Watch {
     limits: WatchLimits,
     inotify: Option<Arc<AsyncFd<Events>>>,
     watched: Watched,
+    looked: Arc<Notify>,
     said: bool,
 }
 
 impl Watch {
     async fn run(mut self) {
         loop {
-            self.change().await;
+            let looked = self.looked.clone();
+            tokio::select! {
+                () = self.change() => {}
+                () = looked.notified() => {
+                    self.arm().await;
+                    continue;
+                }
+            }
             self.arm().await;
             let Some(inner) = self.host.upgrade() else { return };
             let began = Instant::now();
-            Host(inner).rescan().await;
+            Host(inner).scan().await;
             // Something that changes all the time must not keep the machine busy.
             tokio::time::sleep((4 * began.elapsed()).min(self.limits.slow)).await;
         }

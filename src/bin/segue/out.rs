@@ -73,8 +73,15 @@ pub fn paint(look: Look, text: &str) -> String {
     format!("\x1b[{code}m{text}\x1b[0m")
 }
 
-/// A text from outside without anything that would steer the terminal, or turn around what stands beside it.
+/// A text from outside without anything that would steer the terminal, turn around what stands beside it, or stand
+/// there unseen.
 pub fn clean(text: &str) -> String {
-    let turns = |c| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    text.chars().map(|c| if c.is_control() || turns(c) { '\u{fffd}' } else { c }).collect()
+    text.chars().map(|c| if c.is_control() || is_unseen(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// Characters that only arrange others. The two that join letters in some scripts stay.
+fn is_unseen(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
