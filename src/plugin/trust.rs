@@ -115,8 +115,15 @@ impl TrustStore {
                 (false, what) => HostError::Storage { what, source },
             })
         };
-        kept("audit.jsonl", self.audit(&line.to_string()))?;
-        kept("trust.json", self.write(&decisions))?;
+        let audited = kept("audit.jsonl", self.audit(&line.to_string()));
+        if !takes_away {
+            // What is not in the audit is not given.
+            audited?;
+            kept("trust.json", self.write(&decisions))?;
+        } else {
+            kept("trust.json", self.write(&decisions))?;
+            audited?;
+        }
         self.decisions = decisions;
         self.behind = false;
         Ok(())
