@@ -21,6 +21,15 @@ pub trait Input: Read + Seek + Send + Sync {
     fn byte_len(&self) -> Option<u64>;
     /// Whether any byte can be reached at any time. `seek` is called only if so.
     fn is_seekable(&self) -> bool;
+    /// Whether it may go on behind what its first recording says of its length, as a station does.
+    fn is_endless(&self) -> bool {
+        false
+    }
+    /// Called at an end, on an input that cannot seek: whether another recording follows, which is read from
+    /// now on, and what is known about it.
+    fn next_stretch(&mut self) -> Option<Hints> {
+        None
+    }
 }
 
 /// What is known about a track's format before its first byte.
@@ -75,6 +84,7 @@ impl Input for FileInput {
 pub(super) struct Source {
     shared: Arc<Mutex<Shared>>,
     seekable: bool,
+    endless: bool,
     len: Option<u64>,
 }
 
@@ -94,13 +104,18 @@ struct Shared {
 impl Source {
     pub(super) fn new(input: Box<dyn Input>) -> Source {
         let (seekable, len) = (input.is_seekable(), input.byte_len());
+        let endless = input.is_endless();
         let shared =
             Shared { input, pos: 0, head: Vec::new(), recording: !seekable, window: None, failure: None };
-        Source { shared: Arc::new(Mutex::new(shared)), seekable, len }
+        Source { shared: Arc::new(Mutex::new(shared)), seekable, endless, len }
     }
 
     pub(super) fn is_seekable(&self) -> bool {
         self.seekable
+    }
+
+    pub(super) fn is_endless(&self) -> bool {
+        self.endless
     }
 
     pub(super) fn len(&self) -> Option<u64> {
@@ -115,6 +130,14 @@ impl Source {
     /// The format is known: the beginning need not be kept any longer.
     pub(super) fn stop_recording(&self) {
         self.lock().recording = false;
+    }
+
+    /// Goes on to the recording that follows this one in the same input; its first byte is byte 0 of new handles.
+    pub(super) fn next_stretch(&self) -> Option<Hints> {
+        let mut shared = self.lock();
+        let hints = if self.seekable { None } else { shared.input.next_stretch() }?;
+        (shared.pos, shared.head, shared.recording) = (0, Vec::new(), true);
+        Some(hints)
     }
 
     /// Keeps the last [`mkv::WINDOW`] bytes from now on.

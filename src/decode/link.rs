@@ -129,6 +129,11 @@ impl Link {
         }
     }
 
+    /// Its container speaks of the first of several recordings, as when a station sends files one by one.
+    pub(super) fn forget_end(&mut self) {
+        (self.end, self.frames) = (None, None);
+    }
+
     fn place_mp4(&mut self, media: Option<i64>, pre_skip: i64, layout: &mp4::Layout, tags: &Tags) {
         let is_aac = self.codec_id == id::CODEC_ID_AAC;
         if let Some(note) = tags.itunes_gapless.filter(|_| is_aac && self.has_exact_labels()) {

@@ -58,6 +58,8 @@ pub struct Decoder {
     want: u64,
     /// The next packet comes from elsewhere.
     jumped: bool,
+    /// What follows the end of this recording in the same input.
+    stretch: Option<Hints>,
     /// A packet that may be the last one, where only the last one's padding is known.
     held: Option<Packet>,
     /// Decoded and not yet given out.
@@ -105,6 +107,11 @@ impl Decoder {
     /// format may have too.
     pub fn links_before(&self) -> u32 {
         self.links_before
+    }
+
+    /// Number of the frame that [`Decoder::next`] gives next.
+    pub fn position(&self) -> u64 {
+        self.cursor - (self.pending_frames() as u64).min(self.cursor)
     }
 
     /// Packets that could not be decoded so far. They are replaced by silence of their length.
@@ -180,12 +187,14 @@ impl Decoder {
     fn open_unguarded(input: Box<dyn Input>, hints: &Hints) -> Result<Decoder, DecodeError> {
         let source = Source::new(input);
         let seekable = Arc::new(AtomicBool::new(false));
-        let layout = scan_mp4(&source, &seekable)?;
-        let (mut reader, container) = registry::open(&source, hints, &seekable)?;
-        source.stop_recording();
+        let (mut reader, container, layout) = open_reader(&source, hints, &seekable)?;
         let tags = tags::read(reader.as_mut());
-        let link = Link::new(reader.as_ref(), container, &layout, &tags)?;
-        let estimate = estimate(&reader, &link);
+        let mut link = Link::new(reader.as_ref(), container, &layout, &tags)?;
+        let mut estimate = estimate(&reader, &link);
+        if source.is_endless() {
+            link.forget_end();
+            estimate = None;
+        }
         let mut decoder = Decoder {
             built_seekable: seekable.load(Ordering::Relaxed),
             source,
@@ -202,6 +211,7 @@ impl Decoder {
             cursor: 0,
             want: 0,
             jumped: true,
+            stretch: None,
             held: None,
             pending: Vec::new(),
             ended: false,
@@ -232,6 +242,9 @@ impl Decoder {
     }
 
     fn step(&mut self) -> Result<(), DecodeError> {
+        if let Some(hints) = self.stretch.take() {
+            return self.begin_stretch(&hints);
+        }
         if self.container != Container::Ogg && self.is_behind_end() {
             self.ended = true;
             return Ok(());
@@ -258,7 +271,8 @@ impl Decoder {
 
     /// The reader has no more packets.
     fn end(&mut self) -> Result<(), DecodeError> {
-        self.ended = true;
+        self.stretch = self.source.next_stretch();
+        self.ended = self.stretch.is_none();
         let Some(packet) = self.held.take() else { return Ok(()) };
         let ns = mkv::discard_padding(&self.source.window(), &packet.data).unwrap_or(0);
         let rate = u128::from(self.link.format.rate);
@@ -326,13 +340,53 @@ impl Decoder {
     /// Another stream follows in the same file or radio connection.
     fn next_link(&mut self) -> Result<(), DecodeError> {
         let tags = tags::read_new(self.reader.as_mut());
+        self.go_on_in_link(tags)
+    }
+
+    /// Another recording follows in the same input, perhaps in another container.
+    fn begin_stretch(&mut self, hints: &Hints) -> Result<(), DecodeError> {
+        self.seekable.store(false, Ordering::Relaxed);
+        (self.reader, self.container, self.layout) = open_reader(&self.source, hints, &self.seekable)?;
+        if self.container == Container::Mkv {
+            self.source.keep_window();
+        }
+        self.lost_in_row = 0;
+        let tags = tags::read(self.reader.as_mut());
+        self.go_on_in_link(tags)
+    }
+
+    fn go_on_in_link(&mut self, tags: Tags) -> Result<(), DecodeError> {
         self.link = Link::new(self.reader.as_ref(), self.container, &self.layout, &tags)?;
+        if self.source.is_endless() {
+            self.link.forget_end();
+        }
         self.tags = tags;
         self.base = self.cursor;
         self.links_before += 1;
         self.estimate = None;
         self.jumped = true;
         Ok(())
+    }
+}
+
+/// Finds out what the bytes are. Where they end before that is known and others follow, those are looked at.
+fn open_reader(
+    source: &Source,
+    hints: &Hints,
+    seekable: &Arc<AtomicBool>,
+) -> Result<(Reader, Container, mp4::Layout), DecodeError> {
+    let mut hints = hints.clone();
+    loop {
+        let opened = scan_mp4(source, seekable)
+            .and_then(|layout| registry::open(source, &hints, seekable).map(|opened| (opened, layout)));
+        match opened {
+            Ok(((reader, container), layout)) => {
+                source.stop_recording();
+                return Ok((reader, container, layout));
+            }
+            Err(error @ DecodeError::Input(_)) => return Err(error),
+            Err(error) => hints = source.next_stretch().ok_or(error)?,
+        }
     }
 }
 

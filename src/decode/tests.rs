@@ -6,3 +6,4 @@ mod formats;
 mod gapless;
 mod robustness;
 mod seeking;
+mod stretches;

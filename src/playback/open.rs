@@ -48,6 +48,15 @@ impl Input for Reader {
     fn is_seekable(&self) -> bool {
         Reader::is_seekable(self)
     }
+
+    fn is_endless(&self) -> bool {
+        self.is_live()
+    }
+
+    fn next_stretch(&mut self) -> Option<Hints> {
+        let content_type = Reader::next_stretch(self)?;
+        Some(Hints { content_type, extension: None })
+    }
 }
 
 /// Resolves a plain URL to itself.

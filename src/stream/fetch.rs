@@ -280,7 +280,11 @@ impl Fetch {
         // A server that is not asked for ranges must be read through, whatever it offers.
         let ranges = ranges && self.source.ranges;
         let content_type = answer.content_type;
-        self.shared.know(Known { content_type, total: self.entity.total, ranges, host: answer.host });
+        if live {
+            // A station's new connection begins anywhere in its sound, perhaps with a head of its own.
+            self.shared.begin_stretch(at, content_type.clone());
+        }
+        self.shared.know(Known { content_type, total: self.entity.total, ranges, live, host: answer.host });
         if ended {
             return None;
         }

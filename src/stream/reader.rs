@@ -38,6 +38,17 @@ impl Reader {
     pub fn content_type(&self) -> Option<String> {
         self.shared.known()?.content_type
     }
+
+    /// Whether it is a station, which has no end. Blocks like [`Reader::byte_len`].
+    pub fn is_live(&self) -> bool {
+        self.shared.known().is_some_and(|known| known.live)
+    }
+
+    /// Where the reader came to the end of a stretch and another recording follows: reads on in that one, and
+    /// tells its media type as far as known. None at the end of everything.
+    pub fn next_stretch(&mut self) -> Option<Option<String>> {
+        self.shared.next_stretch()
+    }
 }
 
 impl Read for Reader {

@@ -1,5 +1,6 @@
 //! What the reader, the handle and the task that fetches share.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
@@ -51,6 +52,14 @@ struct State {
     bytes_fetched: u64,
     re_resolved: u32,
     deadline: Option<Instant>,
+    /// Where other recordings begin that the reader has not entered yet, in order.
+    stretches: VecDeque<Stretch>,
+}
+
+/// Bytes that do not continue those before them: a station's new connection, or what follows a discontinuity.
+struct Stretch {
+    at: u64,
+    content_type: Option<String>,
 }
 
 /// What the head of the first answer said.
@@ -60,6 +69,8 @@ pub(super) struct Known {
     pub total: Option<u64>,
     /// Whether the server serves ranges.
     pub ranges: bool,
+    /// A stream without an end.
+    pub live: bool,
     /// Who serves.
     pub host: String,
 }
@@ -113,6 +124,7 @@ impl Shared {
             bytes_fetched: 0,
             re_resolved: 0,
             deadline: None,
+            stretches: VecDeque::new(),
         };
         Shared {
             track,
@@ -193,7 +205,12 @@ impl Shared {
                 return Err(error.into());
             }
             let at = state.reader;
-            let count = state.store.read(at, out);
+            let border = state.stretches.front().map_or(u64::MAX, |stretch| stretch.at - at.min(stretch.at));
+            if border == 0 {
+                return Ok(0);
+            }
+            let most = out.len().min(usize::try_from(border).unwrap_or(usize::MAX));
+            let count = state.store.read(at, &mut out[..most]);
             if count > 0 || out.is_empty() {
                 self.advance(&mut state, at + count as u64);
                 return Ok(count);
@@ -253,6 +270,16 @@ impl Shared {
         Ok(to)
     }
 
+    /// Lets a reader that came to the end of a stretch read the next one, and tells the media type of it.
+    /// None at the end of everything.
+    pub fn next_stretch(&self) -> Option<Option<String>> {
+        let mut state = self.lock();
+        let reader = state.reader;
+        let is_there = state.stretches.front().is_some_and(|stretch| stretch.at <= reader);
+        let stretch = if is_there { state.stretches.pop_front() } else { None };
+        stretch.map(|stretch| stretch.content_type)
+    }
+
     /// Moves the position of a file's reader, which is shown in the status.
     pub fn note_position(&self, at: u64) {
         self.lock().reader = at;
@@ -274,8 +301,13 @@ impl Shared {
 
     /// A file of the disk, all of which is there.
     pub fn know_file(&self, length: u64) {
-        self.lock().known =
-            Some(Known { content_type: None, total: Some(length), ranges: true, host: String::new() });
+        self.lock().known = Some(Known {
+            content_type: None,
+            total: Some(length),
+            ranges: true,
+            live: false,
+            host: String::new(),
+        });
     }
 }
 
@@ -381,6 +413,23 @@ impl Shared {
     /// A file of unknown length ends at `at`.
     pub fn ended(&self, at: u64) {
         self.lock().end = Some(at);
+        self.readable.notify_all();
+    }
+
+    /// What comes from `at` on does not continue the bytes before: the reader sees an end there, until it asks
+    /// for the next stretch.
+    pub fn begin_stretch(&self, at: u64, content_type: Option<String>) {
+        let mut state = self.lock();
+        if at == 0 && state.bytes_fetched == 0 {
+            // Nothing lies before it.
+            return;
+        }
+        // One that holds not a byte is none.
+        while state.stretches.back().is_some_and(|last| last.at >= at) {
+            state.stretches.pop_back();
+        }
+        state.stretches.push_back(Stretch { at, content_type });
+        drop(state);
         self.readable.notify_all();
     }
 

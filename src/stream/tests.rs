@@ -105,6 +105,19 @@ async fn read_all(mut reader: Reader) -> (io::Result<Vec<u8>>, Reader) {
     .unwrap()
 }
 
+/// Reads so much of what a new connection brought, which does not continue what was before.
+async fn read_stretch(mut reader: Reader, count: usize) -> (Vec<u8>, Reader) {
+    spawn_blocking(move || {
+        assert_eq!(reader.read(&mut [0]).unwrap(), 0, "it is told where one connection ended");
+        reader.next_stretch().expect("another connection follows");
+        let mut bytes = vec![0; count];
+        reader.read_exact(&mut bytes).unwrap();
+        (bytes, reader)
+    })
+    .await
+    .unwrap()
+}
+
 async fn read_at(mut reader: Reader, at: u64, count: usize) -> (Vec<u8>, Reader) {
     spawn_blocking(move || {
         reader.seek(SeekFrom::Start(at)).unwrap();

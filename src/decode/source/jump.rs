@@ -13,7 +13,7 @@ use crate::decode::tags;
 
 impl Decoder {
     pub(super) fn seek_unguarded(&mut self, frame: u64) -> Result<Landed, DecodeError> {
-        let next = self.cursor - (self.pending_frames() as u64).min(self.cursor);
+        let next = self.position();
         let rate = u64::from(self.link.format.rate);
         let is_near = frame >= next && frame - next < rate;
         if self.total_frames().is_some_and(|total| frame >= total) {
@@ -30,7 +30,7 @@ impl Decoder {
             self.jump(frame)?;
         }
         self.fill()?;
-        let frame = self.cursor - (self.pending_frames() as u64).min(self.cursor);
+        let frame = self.position();
         Ok(Landed { frame, exact: self.link.has_exact_labels() })
     }
 
