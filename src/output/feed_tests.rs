@@ -27,8 +27,14 @@ impl Bench {
     }
 
     fn mark(&mut self, entry: u64, generation: u64) {
-        let mark =
-            Mark { entry: EntryId(entry), generation, position: Duration::ZERO, source_frame: 0, tag: 0 };
+        let mark = Mark {
+            entry: EntryId(entry),
+            generation,
+            position: Duration::ZERO,
+            source_frame: 0,
+            opening: 0,
+            part: 0,
+        };
         self.note(generation, What::Mark(mark));
     }
 

@@ -16,8 +16,10 @@ pub struct Mark {
     pub position: Duration,
     /// The same as a frame number, at the source's own rate.
     pub source_frame: u64,
-    /// Free for the sender, such as the number of a title within a radio stream.
-    pub tag: u64,
+    /// The opening of the entry that the sound comes from; the sender's own number.
+    pub opening: u64,
+    /// Which part of the recording begins or goes on here, such as a station's title; the sender's own number.
+    pub part: u64,
 }
 
 /// Something that holds from one frame of the ring on.

@@ -18,7 +18,7 @@ pub struct Playhead {
     /// True while the card plays.
     pub running: bool,
     /// As in the mark.
-    pub tag: u64,
+    pub opening: u64,
 }
 
 /// One observation of the card.
@@ -47,7 +47,7 @@ impl Observation {
             generation: current.mark.generation,
             position: current.mark.position + duration(frames, self.rate),
             running: self.running,
-            tag: current.mark.tag,
+            opening: current.mark.opening,
         })
     }
 }
@@ -98,7 +98,7 @@ impl Published {
             mark.map_or(0, |m| m.entry.0),
             mark.map_or(0, |m| m.generation),
             mark.map_or(0, |m| m.position.as_nanos() as u64),
-            mark.map_or(0, |m| m.tag),
+            mark.map_or(0, |m| m.opening),
         ];
         let sequence = self.sequence.load(Ordering::Relaxed);
         self.sequence.store(sequence.wrapping_add(1), Ordering::Relaxed);
@@ -125,7 +125,8 @@ impl Published {
             generation: words[7],
             position: Duration::from_nanos(words[8]),
             source_frame: 0,
-            tag: words[9],
+            opening: words[9],
+            part: 0,
         };
         Observation {
             current: (words[0] & 2 != 0).then_some(Current { mark, at: words[5] }),
@@ -148,7 +149,8 @@ mod tests {
             generation: 3,
             position: Duration::from_secs(10),
             source_frame: 0,
-            tag: 5,
+            opening: 5,
+            part: 0,
         };
         Observation {
             current: Some(Current { mark, at: 1000 }),
@@ -182,7 +184,7 @@ mod tests {
         published.write(&seen());
         let back = published.read();
         assert_eq!(back, seen());
-        assert_eq!(back.at(1_000_000_000).unwrap().tag, 5);
+        assert_eq!(back.at(1_000_000_000).unwrap().opening, 5);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The task that owns the player's mind.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use tokio::task::AbortHandle;
 
 use super::buffer;
 use super::feeder::{Feeder, Told};
-use super::open::{OpenTrack, Opener, failed_decode};
+use super::open::{OpenTrack, Opener, failed_decode, shown};
 use super::persist::{Keeper, Kept};
 use crate::control::{self, Answer, Command, Notice, Request, State};
 use crate::output::{self, Output};
@@ -23,6 +23,9 @@ use crate::track::{EntryId, TrackInfo};
 const TICK: Duration = Duration::from_secs(5);
 /// Sound is faded out over this time when the daemon ends.
 const LAST_FADE: Duration = Duration::from_millis(100);
+
+/// Names of parts of a recording that may wait for the ear: the ring holds two seconds.
+const PARTS: usize = 64;
 
 /// What the playback task works with.
 pub struct Parts {
@@ -64,6 +67,8 @@ pub(super) struct Held {
     pub stream: Option<StreamHandle>,
     /// Open, and not with the decode thread yet.
     pub track: Option<Box<OpenTrack>>,
+    /// Numbers and names of parts that are decoded and not heard yet.
+    pub parts: VecDeque<(u64, TrackInfo)>,
 }
 
 /// Carries out what the player decides.
@@ -179,7 +184,9 @@ impl Playback {
 
     fn tick(&mut self) {
         self.happened(Event::Tick);
-        self.keeper.tick(Instant::now());
+        if !self.machine.plays_live() {
+            self.keeper.tick(Instant::now());
+        }
     }
 
     fn heard(&mut self, event: output::Event) {
@@ -191,8 +198,8 @@ impl Playback {
         }
         let event = match event {
             Sound::Heard(mark) => {
-                let (entry, generation) = (mark.entry, mark.generation);
-                Event::Heard { entry, generation, position: mark.position }
+                self.heard_mark(mark);
+                return;
             }
             Sound::Sounding { generation } => Event::Sounding(generation),
             Sound::Empty { generation } => Event::Empty(generation),
@@ -228,22 +235,59 @@ impl Playback {
     fn fed(&mut self, told: Told) {
         let event = match told {
             // It has been told to decode elsewhere since, after a seek for example, and does so by now.
-            Told::AtEnd(_, generation) | Told::Failed(_, generation, _)
+            Told::AtEnd(_, generation) | Told::Failed(_, generation, ..)
                 if generation < self.machine.valid_from() =>
             {
                 return;
             }
             Told::TookNext { from, ticket, entry } => Event::TookNext { from, ticket, entry },
-            Told::AtEnd(ticket, _) => Event::FedToEnd(ticket),
+            Told::AtEnd(ticket, _) => match self.broke_off(ticket) {
+                Some(failure) => {
+                    Event::DecodeFailed { ticket, failure, reached: self.machine.position(self.now()) }
+                }
+                None => Event::FedToEnd(ticket),
+            },
             Told::Lost(ticket) => Event::Lost(ticket),
             Told::Landed { ticket, position, exact } => Event::Landed { ticket, position, exact },
             Told::Measured(ticket, duration) => Event::Measured(ticket, duration),
-            Told::Failed(ticket, _, error) => {
+            Told::Failed(ticket, _, error, reached) => {
                 let Some(held) = self.held.get(&ticket) else { return };
-                Event::DecodeFailed(ticket, failed_decode(&held.uri, &error))
+                let mut failure = failed_decode(&held.uri, &error);
+                failure.again |= self.machine.is_live(ticket);
+                Event::DecodeFailed { ticket, failure, reached }
+            }
+            Told::Part(ticket, part, info) => {
+                if let Some(held) = self.held.get_mut(&ticket) {
+                    held.parts.push_back((part, info));
+                    if held.parts.len() > PARTS {
+                        held.parts.pop_front();
+                    }
+                }
+                return;
             }
         };
         self.happened(event);
+    }
+
+    /// A station's sound is at an end although the station is not.
+    fn broke_off(&self, ticket: Ticket) -> Option<Failure> {
+        let held = self.held.get(&ticket).filter(|_| self.machine.is_live(ticket))?;
+        let ended = held.stream.as_ref().is_none_or(|stream| stream.status().complete);
+        let message = format!("{}: the station's sound broke off", shown(&held.uri));
+        (!ended).then_some(Failure { code: "decode", message, for_good: false, again: true })
+    }
+
+    fn heard_mark(&mut self, mark: output::Mark) {
+        let (entry, generation, ticket) = (mark.entry, mark.generation, Ticket(mark.opening));
+        self.happened(Event::Heard { entry, generation, position: mark.position, ticket });
+        let Some(held) = self.held.get_mut(&ticket) else { return };
+        let mut heard = None;
+        while held.parts.front().is_some_and(|(part, _)| *part <= mark.part) {
+            heard = held.parts.pop_front();
+        }
+        if let Some((_, info)) = heard {
+            self.happened(Event::NowPlaying(entry, info));
+        }
     }
 
     fn opened(&mut self, ticket: Ticket, outcome: Result<(Box<OpenTrack>, OpenedTrack), Failure>) {
@@ -273,7 +317,7 @@ impl Playback {
     }
 
     fn save(&mut self) {
-        let position = self.machine.position(self.now());
+        let position = self.machine.position_to_keep(self.now());
         self.keeper.save(&self.machine, position, Instant::now());
     }
 
@@ -302,7 +346,7 @@ impl Playback {
     }
 
     async fn end(mut self) {
-        let position = self.machine.position(self.now());
+        let position = self.machine.position_to_keep(self.now());
         let last = self.keeper.last(&self.machine, position);
         let output = self.output.clone();
         let silence = tokio::task::spawn_blocking(move || output.shutdown(LAST_FADE));

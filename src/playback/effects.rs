@@ -21,7 +21,8 @@ impl Playback {
             Effect::Open { ticket, entry, uri, start } => {
                 let opening = tokio::spawn(self.opener.clone().open(ticket, entry, uri.clone(), start));
                 let opening = Some(opening.abort_handle());
-                self.held.insert(ticket, Held { entry, uri, opening, stream: None, track: None });
+                let parts = Default::default();
+                self.held.insert(ticket, Held { entry, uri, opening, stream: None, track: None, parts });
             }
             Effect::Abandon(ticket) => {
                 self.forget(ticket);

@@ -21,7 +21,7 @@ use crate::decode::{Converter, DecodeError};
 use crate::output::{BeginState, CardFormat, Mark, PcmWriter};
 use crate::player::Ticket;
 use crate::stream::StreamError;
-use crate::track::SourceFormat;
+use crate::track::{SourceFormat, TrackInfo};
 
 /// While the ring is full the thread looks again after this time even if nobody wakes it.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -64,6 +64,9 @@ struct Work {
     converter: Option<Conversion>,
     /// The frame of the source that the next sound begins with, while its mark is not set yet.
     unmarked: Option<u64>,
+    /// Number of the part of the recording that is being decoded, and the links of the chain before it.
+    part: u64,
+    links: u32,
     stage: Stage,
 }
 
@@ -105,8 +108,19 @@ impl Work {
             written: 0,
             converter,
             unmarked,
+            part: 0,
+            links: 0,
             stage: Stage::Decoding,
         }
+    }
+
+    /// What another part of the recording is called, if one has begun with what was decoded last.
+    fn new_part(&mut self) -> Option<TrackInfo> {
+        let links = self.track.decoder.links_before();
+        let chained = std::mem::replace(&mut self.links, links) != links;
+        let tags = chained.then(|| self.track.decoder.tags()).filter(|tags| tags.title.is_some());
+        self.part += u64::from(tags.is_some());
+        tags
     }
 
     /// Forgets what was decoded: the next sound begins at this frame.
@@ -231,9 +245,8 @@ impl Feed {
         } else if work.behind == Some(ticket) {
             // What it has in the ring is taken back too: from its beginning again.
             work.behind = None;
-            let (again, frame) = (work.ticket, work.track.start_frame);
-            let rate = u64::from(work.track.decoder.format().rate.max(1));
-            self.seek(again, Duration::from_nanos(frame.saturating_mul(1_000_000_000) / rate));
+            let (again, start) = (work.ticket, work.track.decoder.format().time_of(work.track.start_frame));
+            self.seek(again, start);
         }
     }
 
@@ -243,18 +256,17 @@ impl Feed {
             return;
         };
         work.track.stream.clear_interrupt();
-        let rate = u128::from(work.track.decoder.format().rate);
-        let frame = u64::try_from(position.as_nanos() * rate / 1_000_000_000).unwrap_or(u64::MAX);
+        let format = work.track.decoder.format();
+        let frame = format.frame_at(position);
         match work.track.decoder.seek(frame) {
             Ok(landed) => {
                 work.restart_at(landed.frame);
-                let nanos = u128::from(landed.frame) * 1_000_000_000 / rate.max(1);
-                let position = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+                let position = format.time_of(landed.frame);
                 self.tell(Told::Landed { ticket, position, exact: landed.exact });
             }
             Err(error) => {
                 work.restart_at(frame);
-                self.failed(error);
+                self.failed(error, position);
             }
         }
     }
@@ -265,8 +277,7 @@ impl Feed {
         let Some(track) = current.or(next) else { return };
         // What cannot be measured stays unknown; if the track is broken, decoding it will say so.
         if let Ok(Some(frames)) = track.decoder.measure() {
-            let rate = u64::from(track.decoder.format().rate.max(1));
-            let duration = Duration::from_nanos(frames.saturating_mul(1_000_000_000) / rate);
+            let duration = track.decoder.format().time_of(frames);
             self.tell(Told::Measured(ticket, duration));
         }
     }
@@ -303,10 +314,21 @@ impl Feed {
 
     fn decode(&mut self) -> Step {
         let Some(work) = &mut self.current else { return Step::WaitForMessage };
+        let before = work.track.decoder.position();
         match work.track.decoder.next(&mut work.pcm) {
-            Ok(Some(_)) => {}
+            Ok(Some(_)) => {
+                if let Some(info) = work.new_part() {
+                    // Its mark stands where its sound begins.
+                    work.unmarked.get_or_insert(before);
+                    let told = Told::Part(work.ticket, work.part, info);
+                    self.tell(told);
+                }
+            }
             Ok(None) => self.at_end(),
-            Err(error) => self.failed(error),
+            Err(error) => {
+                let reached = work.track.decoder.format().time_of(before);
+                self.failed(error, reached);
+            }
         }
         Step::Again
     }
@@ -325,7 +347,8 @@ impl Feed {
                 Err(error) => {
                     work.pcm.clear();
                     let codec = work.track.decoder.codec().to_owned();
-                    self.failed(DecodeError::Unsupported { codec, reason: error.to_string() });
+                    let reached = from.time_of(work.track.decoder.position());
+                    self.failed(DecodeError::Unsupported { codec, reason: error.to_string() }, reached);
                     return Step::Again;
                 }
             }
@@ -350,14 +373,13 @@ impl Feed {
             return Step::WaitForRoom;
         };
         if let Some(frame) = work.unmarked {
-            let rate = u128::from(format.rate.max(1));
-            let nanos = u64::try_from(u128::from(frame) * 1_000_000_000 / rate).unwrap_or(u64::MAX);
             let mark = Mark {
                 entry: work.track.entry,
                 generation: self.generation,
-                position: Duration::from_nanos(nanos),
+                position: format.time_of(frame),
                 source_frame: frame,
-                tag: work.ticket.0,
+                opening: work.ticket.0,
+                part: work.part,
             };
             if !self.writer.mark(mark) {
                 return Step::WaitForRoom;
@@ -387,7 +409,7 @@ impl Feed {
         }
     }
 
-    fn failed(&mut self, error: DecodeError) {
+    fn failed(&mut self, error: DecodeError, reached: Duration) {
         let Some(work) = &mut self.current else { return };
         if was_wanted(&error) {
             work.stage = Stage::AwaitingSeek;
@@ -395,7 +417,7 @@ impl Feed {
         }
         let ticket = work.ticket;
         self.at_end();
-        self.tell(Told::Failed(ticket, self.generation, error));
+        self.tell(Told::Failed(ticket, self.generation, error, reached));
     }
 
     /// Goes on with the next track. In the same format the converter goes on too, so that the join is no seam.

@@ -14,7 +14,7 @@ use super::open::OpenTrack;
 use crate::decode::DecodeError;
 use crate::output::PcmWriter;
 use crate::player::Ticket;
-use crate::track::EntryId;
+use crate::track::{EntryId, TrackInfo};
 
 /// What the decode thread is told.
 pub(super) enum Message {
@@ -48,8 +48,10 @@ pub(super) enum Told {
     Landed { ticket: Ticket, position: Duration, exact: bool },
     /// This track is so long.
     Measured(Ticket, Duration),
-    /// It had to give this track up, in this generation.
-    Failed(Ticket, u64, DecodeError),
+    /// It had to give this track up, in this generation; its sound comes as far as this.
+    Failed(Ticket, u64, DecodeError, Duration),
+    /// Another part of the recording begins: it is heard when the mark with this number is.
+    Part(Ticket, u64, TrackInfo),
 }
 
 /// The rest of the program's end of the decode thread. Dropping it ends the thread, as soon as no stream holds

@@ -109,15 +109,15 @@ impl Opener {
         let _ = self.inbox.send(Inbox::Stream(ticket, stream.clone()));
         let opened = on_a_thread(move || probe(reader, hints, start)).await;
         let Some(opened) = opened else { return Err(failed_decode(uri, &DecodeError::Panicked)) };
-        let Probed { decoder, start_frame, exact, not_seekable } =
+        let Probed { decoder, start_frame, exact, not_seekable, live } =
             opened.map_err(|error| failed_decode(uri, &error))?;
-        let rate = u64::from(decoder.format().rate.max(1));
         let facts = OpenedTrack {
             info: decoder.tags(),
             codec: decoder.codec().to_owned(),
             not_seekable,
             start_is_a_guess: !exact,
-            start: Duration::from_nanos(start_frame.saturating_mul(1_000_000_000) / rate),
+            start: decoder.format().time_of(start_frame),
+            live,
         };
         Ok((Box::new(OpenTrack { entry, decoder, stream, start_frame }), facts))
     }
@@ -154,6 +154,7 @@ struct Probed {
     start_frame: u64,
     exact: bool,
     not_seekable: Option<String>,
+    live: bool,
 }
 
 /// Blocks on the stream: finds out the format and goes to the start.
@@ -161,13 +162,18 @@ fn probe(reader: Reader, mut hints: Hints, start: Duration) -> Result<Probed, De
     if let Some(content_type) = reader.content_type() {
         hints.content_type = Some(content_type);
     }
-    let not_seekable = (!reader.is_seekable()).then(|| "its server gives no byte ranges".to_owned());
+    let live = reader.is_live();
+    let not_seekable = match reader.is_seekable() {
+        true => None,
+        false if live => Some("it is a station, which has no past".to_owned()),
+        false => Some("its server gives no byte ranges".to_owned()),
+    };
     let mut decoder = Decoder::open(Box::new(reader), &hints)?;
-    let frame = start.as_nanos() * u128::from(decoder.format().rate) / 1_000_000_000;
-    let (start_frame, exact) = if frame == 0 {
+    let frame = decoder.format().frame_at(start);
+    let (start_frame, exact) = if frame == 0 || live {
         (0, true)
     } else {
-        match decoder.seek(u64::try_from(frame).unwrap_or(u64::MAX)) {
+        match decoder.seek(frame) {
             Ok(landed) => (landed.frame, landed.exact),
             // Better from its beginning than not at all.
             Err(error @ (DecodeError::ForwardOnly | DecodeError::NeedsSeeking)) => {
@@ -177,7 +183,7 @@ fn probe(reader: Reader, mut hints: Hints, start: Duration) -> Result<Probed, De
             Err(error) => return Err(error),
         }
     };
-    Ok(Probed { decoder, start_frame, exact, not_seekable })
+    Ok(Probed { decoder, start_frame, exact, not_seekable, live })
 }
 
 /// Runs blocking work on a thread that lives as long as the work. `None` where it panicked or no thread could be had.
@@ -214,12 +220,21 @@ fn without_query(url: &url::Url) -> String {
 
 fn failed_to_resolve(uri: &TrackUri, error: ResolveError) -> Failure {
     let for_good = !matches!(error.kind, ResolveErrorKind::Later(_));
-    Failure { code: "plugin", message: format!("{uri}: {}", error.message), for_good }
+    Failure { code: "plugin", message: format!("{uri}: {}", error.message), for_good, again: false }
 }
 
 fn failed_stream(error: &StreamError) -> Failure {
     let for_good = !matches!(error, StreamError::NoData { .. } | StreamError::Aborted { .. });
-    Failure { code: "stream", message: error.to_string(), for_good }
+    let again = matches!(error, StreamError::Changed { .. });
+    Failure { code: "stream", message: error.to_string(), for_good, again }
+}
+
+/// A track's name as it may be shown.
+pub(super) fn shown(uri: &TrackUri) -> String {
+    match uri {
+        TrackUri::Web(url) => without_query(url),
+        other => other.to_string(),
+    }
 }
 
 /// A failure of the stream below the decoder is told as such.
@@ -229,9 +244,5 @@ pub(super) fn failed_decode(uri: &TrackUri, error: &DecodeError) -> Failure {
     {
         return failed_stream(stream);
     }
-    let shown = match uri {
-        TrackUri::Web(url) => without_query(url),
-        other => other.to_string(),
-    };
-    Failure { code: "decode", message: format!("{shown}: {error}"), for_good: true }
+    Failure { code: "decode", message: format!("{}: {error}", shown(uri)), for_good: true, again: false }
 }

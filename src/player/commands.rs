@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::effect::Effect;
-use super::machine::{Intent, Machine, Now, Slot};
+use super::machine::{Intent, Machine, Now};
 use super::queue::MAX_ENTRIES;
+use super::slot::Slot;
 use crate::control::{
     Answer, Command, CommandError, ListedEntry, MAX_URIS_PER_CALL, Notice, QueueChange, Reason, Repeat,
 };
@@ -12,6 +13,9 @@ use crate::track::{EntryId, Kind, TrackUri};
 
 /// The most entries that one `List` answers with.
 const LIST_AT_MOST: u32 = 1_000;
+
+/// After a longer pause a station is heard as it is now, not as it was.
+const LIVE_PATIENCE: Duration = Duration::from_secs(30);
 
 type Outcome = Result<Answer, CommandError>;
 
@@ -27,8 +31,8 @@ impl Machine {
     fn obey(&mut self, command: Command, now: Now, effects: &mut Vec<Effect>) -> Outcome {
         match command {
             Command::Play => self.play(now, effects),
-            Command::Pause => self.pause(effects),
-            Command::PlayPause if self.intent == Intent::Playing => self.pause(effects),
+            Command::Pause => self.pause(now, effects),
+            Command::PlayPause if self.intent == Intent::Playing => self.pause(now, effects),
             Command::PlayPause => self.play(now, effects),
             Command::Stop => self.stop(effects),
             Command::Next => self.step(true, effects),
@@ -73,8 +77,12 @@ impl Machine {
             // Asked for again: the patience begins anew.
             *since = now.at;
         }
+        let paused_for = self.paused_at.take().map(|since| now.at.saturating_duration_since(since));
         if self.slot == Slot::Empty {
             self.begin(entry, self.anchor, effects);
+        } else if self.plays_live() && paused_for.is_some_and(|time| time > LIVE_PATIENCE) {
+            // What is held of a station is old by now.
+            self.begin(entry, Duration::ZERO, effects);
         } else {
             self.reason = Reason::None;
             effects.extend([Effect::Resume, Effect::SaveState]);
@@ -82,9 +90,10 @@ impl Machine {
         Ok(Answer::Done)
     }
 
-    fn pause(&mut self, effects: &mut Vec<Effect>) -> Outcome {
+    fn pause(&mut self, now: Now, effects: &mut Vec<Effect>) -> Outcome {
         if self.intent == Intent::Playing {
             self.intent = Intent::Paused;
+            self.paused_at = Some(now.at);
             self.reason = Reason::User;
             effects.extend([Effect::Pause, Effect::SaveState]);
         }

@@ -1,104 +1,15 @@
-//! What happened, as values, and what the player makes of it.
+//! What the player makes of what happened.
 
 use std::time::Duration;
 
 use super::effect::{Effect, Ticket};
-use super::machine::{DEVICE_PATIENCE, FAILURES_IN_A_ROW, Intent, Machine, NextSlot, Now, Slot};
+use super::event::{Event, Failure, OpenedTrack};
+use super::machine::{DEVICE_PATIENCE, FAILURES_IN_A_ROW, Intent, Machine, Now};
 use super::queue::Source;
+use super::restart::Restarts;
+use super::slot::{Coming, NextSlot, Slot};
 use crate::control::{Notice, QueueChange, Reason};
 use crate::track::{EntryId, TrackInfo};
-
-/// A track that is open and can be decoded.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct OpenedTrack {
-    /// From its container; `duration` is what the decoder counts.
-    pub info: TrackInfo,
-    /// For example `FLAC`.
-    pub codec: String,
-    /// Why it cannot be sought in, if it cannot.
-    pub not_seekable: Option<String>,
-    /// Where decoding begins; may differ from what was asked where the format allows a guess only.
-    pub start: Duration,
-    /// Where it is only about there.
-    pub start_is_a_guess: bool,
-}
-
-/// Why a track does not play.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// A stable word for the bus: `plugin`, `stream`, `decode`, `uri`.
-    pub code: &'static str,
-    /// A sentence that names the track.
-    pub message: String,
-    /// Trying again will not help.
-    pub for_good: bool,
-}
-
-/// What happened.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Event {
-    /// An opening succeeded.
-    Opened(Ticket, OpenedTrack),
-    /// An opening failed.
-    OpenFailed(Ticket, Failure),
-    /// The decoder is at the end of `from` and went on with the next track without a break.
-    TookNext {
-        /// The track before.
-        from: Ticket,
-        /// The track that is decoded now.
-        ticket: Ticket,
-        /// Its entry.
-        entry: EntryId,
-    },
-    /// The decoder is at the end of this track and has nothing to go on with.
-    FedToEnd(Ticket),
-    /// The decoder was asked to go on with a track that it has left.
-    Lost(Ticket),
-    /// A seek in this track ended here.
-    Landed {
-        /// The track.
-        ticket: Ticket,
-        /// Where sound goes on.
-        position: Duration,
-        /// False where the format tells only about where that is.
-        exact: bool,
-    },
-    /// This track turned out to be so long.
-    Measured(Ticket, Duration),
-    /// The decoder had to give this track up; what it made is still heard.
-    DecodeFailed(Ticket, Failure),
-    /// All bytes of this track are here.
-    Fetched(Ticket),
-    /// Bytes of this track are waited for, and why.
-    Waiting(Ticket, Reason),
-    /// Bytes flow again.
-    Flowing(Ticket),
-    /// An entry, or a new position in it, begins to be heard.
-    Heard {
-        /// Which entry.
-        entry: EntryId,
-        /// Of which sound.
-        generation: u64,
-        /// Where in the entry.
-        position: Duration,
-    },
-    /// Sound begins, after silence of any kind.
-    Sounding(u64),
-    /// The card has nothing to play, though more is to come.
-    Empty(u64),
-    /// All has been heard.
-    Finished(u64),
-    /// The card is missing, busy or gone.
-    DeviceGone(String),
-    /// The card works again.
-    DeviceBack(String),
-    /// The card came back with another format: decode again from where the ear is.
-    NeedsRestart,
-    /// More became known about an entry.
-    Info(EntryId, TrackInfo),
-    /// Time passed.
-    Tick,
-}
 
 impl Machine {
     /// Takes in what happened and says what to do.
@@ -112,11 +23,8 @@ impl Machine {
             Event::FedToEnd(ticket) => {
                 self.fed_to_end(ticket);
             }
-            Event::DecodeFailed(ticket, failure) => {
-                if self.fed_to_end(ticket) {
-                    self.fail(failure, &mut effects);
-                    self.failures += usize::from(!self.sounding);
-                }
+            Event::DecodeFailed { ticket, failure, reached } => {
+                self.decode_failed(ticket, failure, reached, &mut effects);
             }
             Event::Landed { ticket, position, exact } => {
                 // A later seek may be on its way already: its position is the one to show.
@@ -130,9 +38,13 @@ impl Machine {
             Event::Waiting(ticket, reason) if self.slot.ticket() == Some(ticket) => self.reason = reason,
             Event::Flowing(ticket) if self.slot.ticket() == Some(ticket) => self.reason = Reason::None,
             Event::Waiting(..) | Event::Flowing(_) => {}
-            Event::Heard { entry, generation, position } if generation >= self.valid_from => {
-                self.heard(entry, position, now, &mut effects);
+            Event::Heard { entry, generation, position, ticket } if generation >= self.valid_from => {
+                self.heard(entry, position, ticket, now, &mut effects);
             }
+            Event::NowPlaying(entry, info) if self.current == Some(entry) => {
+                self.now_playing(info, &mut effects);
+            }
+            Event::NowPlaying(..) => {}
             Event::Sounding(generation) if generation >= self.valid_from => self.sounds(now, &mut effects),
             Event::Empty(generation) if generation >= self.valid_from => {
                 self.stalled |= self.sounding;
@@ -170,35 +82,62 @@ impl Machine {
             if let Some(entry) = self.current {
                 self.learn(entry, &info, Source::Container, effects);
             }
-        } else if let NextSlot::Opening { ticket: awaited, entry } = self.next
-            && awaited == ticket
+        } else if let NextSlot::Opening(coming) = self.next
+            && coming.ticket == ticket
         {
-            self.next = NextSlot::Ready { ticket, entry };
+            self.next = NextSlot::Ready(coming);
             effects.push(Effect::FeedNext(ticket));
-            self.learn(entry, &info, Source::Container, effects);
+            self.learn(coming.entry, &info, Source::Container, effects);
         } else {
             self.abandon(ticket, effects);
         }
     }
 
     fn open_failed(&mut self, ticket: Ticket, failure: Failure, effects: &mut Vec<Effect>) {
-        if matches!(self.slot, Slot::Opening { ticket: awaited, .. } if awaited == ticket) {
+        if let Slot::Opening { ticket: awaited, start } = self.slot
+            && awaited == ticket
+        {
             self.slot = Slot::Empty;
+            if self.opens_again(&failure, start, effects) {
+                return;
+            }
             self.failures += 1;
             self.fail(failure, effects);
             self.go_on_after_failure(effects);
-        } else if let NextSlot::Opening { ticket: awaited, entry } = self.next
-            && awaited == ticket
+        } else if let NextSlot::Opening(coming) = self.next
+            && coming.ticket == ticket
         {
             self.next = NextSlot::Empty;
             let current_is_done = matches!(self.slot, Slot::Fed { .. });
-            if failure.for_good || current_is_done {
+            if self.again.take().is_some() {
+                // The rest of the current entry is lost, not what comes behind it.
                 self.failures += 1;
-                self.passed_over.push(entry);
+                self.fail(failure, effects);
+            } else if failure.for_good || current_is_done {
+                self.failures += 1;
+                self.passed_over.push(coming.entry);
                 self.fail(failure, effects);
             } else {
-                self.postponed = Some(entry);
+                self.postponed = Some(coming.entry);
             }
+        }
+    }
+
+    fn decode_failed(
+        &mut self,
+        ticket: Ticket,
+        failure: Failure,
+        reached: Duration,
+        effects: &mut Vec<Effect>,
+    ) {
+        if !self.fed_to_end(ticket) {
+            return;
+        }
+        if self.goes_on_again(ticket, &failure, reached) {
+            self.event("trouble", format!("{}; it is opened again", failure.message), effects);
+        } else {
+            self.fail(failure, effects);
+            self.failures += usize::from(!self.sounding);
         }
     }
 
@@ -216,8 +155,10 @@ impl Machine {
             return;
         }
         self.slot = Slot::Fed { ticket: from };
-        if self.next == (NextSlot::Ready { ticket, entry }) {
-            self.next = NextSlot::Taken { ticket, entry, fed: false };
+        if let NextSlot::Ready(coming) = self.next
+            && coming.ticket == ticket
+        {
+            self.next = NextSlot::Taken { coming, fed: false };
         } else {
             // It was not to be next any more, and the decoder was a moment faster.
             self.generation += 1;
@@ -236,8 +177,8 @@ impl Machine {
     }
 
     fn fed_to_end(&mut self, ticket: Ticket) -> bool {
-        if let NextSlot::Taken { ticket: taken, fed, .. } = &mut self.next
-            && *taken == ticket
+        if let NextSlot::Taken { coming, fed } = &mut self.next
+            && coming.ticket == ticket
         {
             *fed = true;
             return true;
@@ -252,7 +193,7 @@ impl Machine {
     fn measured(&mut self, ticket: Ticket, duration: Duration, effects: &mut Vec<Effect>) {
         let Some(track) = self.opened.get_mut(&ticket) else { return };
         track.info.duration = Some(duration);
-        let next = self.next.ticket_and_entry().filter(|(next, _)| *next == ticket).map(|(_, entry)| entry);
+        let next = self.next.coming().filter(|next| next.ticket == ticket).map(|next| next.entry);
         let current = self.current.filter(|_| self.slot.ticket() == Some(ticket));
         if let Some(entry) = next.or(current) {
             let info = TrackInfo { duration: Some(duration), ..TrackInfo::default() };
@@ -262,36 +203,28 @@ impl Machine {
 
     fn fetched(&mut self, ticket: Ticket, effects: &mut Vec<Effect>) {
         let is_current = self.slot.ticket() == Some(ticket);
-        let is_next = self.next.ticket_and_entry().is_some_and(|(next, _)| next == ticket);
+        let is_next = self.next.coming().is_some_and(|next| next.ticket == ticket);
         if (is_current || is_next) && !self.fetched.contains(&ticket) {
             self.fetched.push(ticket);
-            let next = self.next.ticket_and_entry().filter(|_| is_next).map(|(_, entry)| entry);
+            let next = self.next.coming().filter(|_| is_next).map(|next| next.entry);
             let which = if is_current { "this track is" } else { "the next track is" };
             let (kind, text) = ("fetched", format!("{which} completely here"));
             effects.push(Effect::Notify(Notice::Event { kind, entry: next.or(self.current), text }));
         }
     }
 
-    fn heard(&mut self, entry: EntryId, position: Duration, now: Now, effects: &mut Vec<Effect>) {
-        if let NextSlot::Taken { ticket, entry: taken, fed } = self.next
-            && taken == entry
-            && position.is_zero()
+    fn heard(
+        &mut self,
+        entry: EntryId,
+        position: Duration,
+        ticket: Ticket,
+        now: Now,
+        effects: &mut Vec<Effect>,
+    ) {
+        if let NextSlot::Taken { coming, fed } = self.next
+            && coming.ticket == ticket
         {
-            self.abandon_current(effects);
-            if self.current == Some(entry) {
-                // The same track again: only the position says so.
-                self.sought(Duration::ZERO, effects);
-            }
-            self.exact = true;
-            self.slot = if fed { Slot::Fed { ticket } } else { Slot::Feeding { ticket } };
-            self.next = NextSlot::Empty;
-            self.current = Some(entry);
-            self.anchor = Duration::ZERO;
-            self.forget_failed_nexts();
-            self.announced = true;
-            self.last_error = None;
-            self.event("joined", format!("{} follows without a break", self.title(entry)), effects);
-            effects.push(Effect::SaveState);
+            self.joined(coming, fed, position, effects);
         } else if self.current == Some(entry) {
             if !self.announced {
                 self.announced = true;
@@ -307,6 +240,47 @@ impl Machine {
             return;
         }
         self.sounds(now, effects);
+    }
+
+    /// What came behind the current sound is heard now.
+    fn joined(&mut self, coming: Coming, fed: bool, position: Duration, effects: &mut Vec<Effect>) {
+        let Coming { ticket, entry, .. } = coming;
+        let goes_on = self.again.is_some() && self.current == Some(entry);
+        self.abandon_current(effects);
+        if self.current == Some(entry) {
+            // The same track again: only the position says so.
+            self.sought(position, effects);
+        } else {
+            self.restarts = Restarts::default();
+        }
+        self.exact = self.opened.get(&ticket).is_none_or(|track| !track.start_is_a_guess);
+        self.slot = if fed { Slot::Fed { ticket } } else { Slot::Feeding { ticket } };
+        self.next = NextSlot::Empty;
+        self.current = Some(entry);
+        self.now_playing = None;
+        self.anchor = position;
+        self.forget_failed_nexts();
+        self.announced = true;
+        self.last_error = None;
+        if goes_on {
+            self.event("playing", format!("{} goes on", self.title(entry)), effects);
+        } else {
+            self.event("joined", format!("{} follows without a break", self.title(entry)), effects);
+        }
+        effects.push(Effect::SaveState);
+    }
+
+    /// A station says what it plays: heard from now on, and not written down.
+    fn now_playing(&mut self, info: TrackInfo, effects: &mut Vec<Effect>) {
+        let shown = match (&info.title, info.artists.is_empty()) {
+            (Some(title), false) => format!("{title} by {}", info.artists.join(", ")),
+            (Some(title), true) => title.clone(),
+            (None, _) => String::new(),
+        };
+        if self.now_playing.as_ref() != Some(&info) {
+            self.now_playing = Some(info);
+            self.event("title", shown, effects);
+        }
     }
 
     fn sounds(&mut self, now: Now, effects: &mut Vec<Effect>) {
@@ -336,7 +310,7 @@ impl Machine {
         if self.device_gone_since.is_none() {
             self.device_gone_since = Some(now.at);
             self.stalled = true;
-            let failure = Failure { code: "device", message, for_good: false };
+            let failure = Failure { code: "device", message, for_good: false, again: false };
             self.fail(failure, effects);
             effects.push(Effect::SaveState);
         }

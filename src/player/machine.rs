@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::effect::{Effect, Ticket};
-use super::events::{Failure, OpenedTrack};
+use super::event::{Failure, OpenedTrack};
 use super::preload;
 use super::queue::Queue;
+use super::restart::Restarts;
+use super::slot::{Coming, NextSlot, Slot};
 use crate::control::{LastError, Notice, Reason, Repeat};
-use crate::track::{EntryId, TrackUri};
+use crate::track::{EntryId, TrackInfo, TrackUri};
 
 /// So many different tracks in a row may fail without a sound; then playback stops instead of racing on.
 pub(super) const FAILURES_IN_A_ROW: usize = 3;
@@ -58,52 +60,6 @@ pub struct Restored {
     pub mute: bool,
 }
 
-/// How far the current entry has come on its way to the ear.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Slot {
-    /// Nothing is open.
-    Empty,
-    /// Being resolved and opened, to begin at `start`.
-    Opening { ticket: Ticket, start: Duration },
-    /// Being decoded.
-    Feeding { ticket: Ticket },
-    /// Decoded to its end, still being heard.
-    Fed { ticket: Ticket },
-}
-
-/// How far the next entry has come.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum NextSlot {
-    /// Not thought of yet, or there is none.
-    Empty,
-    /// Being resolved and opened.
-    Opening { ticket: Ticket, entry: EntryId },
-    /// Open; will be decoded as soon as the current one is at its end.
-    Ready { ticket: Ticket, entry: EntryId },
-    /// Being decoded behind the current one, which is still heard. `fed`: also to its end.
-    Taken { ticket: Ticket, entry: EntryId, fed: bool },
-}
-
-impl Slot {
-    pub(super) fn ticket(self) -> Option<Ticket> {
-        match self {
-            Slot::Empty => None,
-            Slot::Opening { ticket, .. } | Slot::Feeding { ticket } | Slot::Fed { ticket } => Some(ticket),
-        }
-    }
-}
-
-impl NextSlot {
-    pub(super) fn ticket_and_entry(self) -> Option<(Ticket, EntryId)> {
-        match self {
-            NextSlot::Empty => None,
-            NextSlot::Opening { ticket, entry }
-            | NextSlot::Ready { ticket, entry }
-            | NextSlot::Taken { ticket, entry, .. } => Some((ticket, entry)),
-        }
-    }
-}
-
 /// The player's mind. See the module for what it does and does not do.
 #[derive(Debug)]
 pub struct Machine {
@@ -120,6 +76,12 @@ pub struct Machine {
     pub(super) anchor: Duration,
     pub(super) slot: Slot,
     pub(super) next: NextSlot,
+    /// Where the entry of this opening has to go on by another opening, since this one gives no more.
+    pub(super) again: Option<(Ticket, Duration)>,
+    pub(super) restarts: Restarts,
+    /// What a station, or a part of a chained recording, says is heard now.
+    pub(super) now_playing: Option<TrackInfo>,
+    pub(super) paused_at: Option<Instant>,
     pub(super) opened: BTreeMap<Ticket, OpenedTrack>,
     /// Tickets whose bytes are all here.
     pub(super) fetched: Vec<Ticket>,
@@ -161,6 +123,10 @@ impl Machine {
             anchor,
             slot: Slot::Empty,
             next: NextSlot::Empty,
+            again: None,
+            restarts: Restarts::default(),
+            now_playing: None,
+            paused_at: None,
             opened: BTreeMap::new(),
             fetched: Vec::new(),
             passed_over: Vec::new(),
@@ -243,10 +209,27 @@ impl Machine {
         self.stalled = false;
         self.exact = true;
         self.ending = false;
+        self.again = None;
         effects.push(Effect::Cut { generation: self.generation });
     }
 
+    /// Whether this opening is that of a station.
+    pub fn is_live(&self, ticket: Ticket) -> bool {
+        self.opened.get(&ticket).is_some_and(|track| track.live)
+    }
+
+    /// Where to begin after a restart of the daemon: a station has no place but now.
+    pub fn position_to_keep(&self, now: Now) -> Duration {
+        if self.plays_live() { Duration::ZERO } else { self.position(now) }
+    }
+
+    /// Whether the current entry is known to be a station.
+    pub fn plays_live(&self) -> bool {
+        self.slot.ticket().is_some_and(|ticket| self.is_live(ticket))
+    }
+
     pub(super) fn abandon(&mut self, ticket: Ticket, effects: &mut Vec<Effect>) {
+        self.again.take_if(|(of, _)| *of == ticket);
         self.opened.remove(&ticket);
         self.fetched.retain(|fetched| *fetched != ticket);
         effects.push(Effect::Abandon(ticket));
@@ -260,8 +243,8 @@ impl Machine {
     }
 
     pub(super) fn abandon_next(&mut self, effects: &mut Vec<Effect>) {
-        if let Some((ticket, _)) = self.next.ticket_and_entry() {
-            self.abandon(ticket, effects);
+        if let Some(coming) = self.next.coming() {
+            self.abandon(coming.ticket, effects);
         }
         self.next = NextSlot::Empty;
     }
@@ -270,19 +253,20 @@ impl Machine {
     pub(super) fn begin(&mut self, entry: EntryId, start: Duration, effects: &mut Vec<Effect>) {
         self.cut(effects);
         self.abandon_current(effects);
-        let reusable = start.is_zero() && self.next.ticket_and_entry().is_some_and(|(_, next)| next == entry);
+        let is_this = |coming: Coming| coming.entry == entry && coming.start.is_zero();
+        let reusable = start.is_zero() && self.next.coming().is_some_and(is_this);
         let prepared = std::mem::replace(&mut self.next, NextSlot::Empty);
-        if !reusable && let Some((ticket, _)) = prepared.ticket_and_entry() {
-            self.abandon(ticket, effects);
+        if !reusable && let Some(coming) = prepared.coming() {
+            self.abandon(coming.ticket, effects);
         }
         let generation = self.generation;
         self.slot = match prepared {
-            NextSlot::Opening { ticket, .. } if reusable => Slot::Opening { ticket, start },
-            NextSlot::Ready { ticket, .. } if reusable => {
+            NextSlot::Opening(Coming { ticket, .. }) if reusable => Slot::Opening { ticket, start },
+            NextSlot::Ready(Coming { ticket, .. }) if reusable => {
                 effects.push(Effect::Feed { ticket, generation });
                 Slot::Feeding { ticket }
             }
-            NextSlot::Taken { ticket, .. } if reusable => {
+            NextSlot::Taken { coming: Coming { ticket, .. }, .. } if reusable => {
                 effects.push(Effect::Seek { ticket, generation, position: Duration::ZERO });
                 Slot::Feeding { ticket }
             }
@@ -290,8 +274,10 @@ impl Machine {
         };
         if self.current != Some(entry) {
             self.forget_failed_nexts();
+            self.restarts = Restarts::default();
         }
         self.current = Some(entry);
+        self.now_playing = None;
         self.anchor = start;
         self.announced = false;
         self.reason = Reason::Opening;
@@ -299,7 +285,7 @@ impl Machine {
         effects.push(Effect::SaveState);
     }
 
-    fn open(&mut self, entry: EntryId, start: Duration, effects: &mut Vec<Effect>) -> Slot {
+    pub(super) fn open(&mut self, entry: EntryId, start: Duration, effects: &mut Vec<Effect>) -> Slot {
         let Some(uri) = self.queue.get(entry).map(|found| found.uri.clone()) else { return Slot::Empty };
         let ticket = self.new_ticket();
         self.fetch_info(entry, &uri, effects);
@@ -320,6 +306,8 @@ impl Machine {
         self.abandon_current(effects);
         self.abandon_next(effects);
         self.intent = Intent::Stopped;
+        self.now_playing = None;
+        self.restarts = Restarts::default();
         self.reason = reason;
         self.anchor = Duration::ZERO;
         self.failures = 0;
@@ -367,7 +355,11 @@ impl Machine {
             Slot::Fed { ticket } => (true, ticket),
             Slot::Empty | Slot::Opening { .. } => return,
         };
-        let wanted = self.wanted_next();
+        let again = self.again.filter(|(of, _)| fed && *of == ticket).map(|(_, at)| at).zip(self.current);
+        let wanted = match again {
+            Some((at, current)) => Some((current, at)),
+            None => self.wanted_next().map(|entry| (entry, Duration::ZERO)),
+        };
         self.take_back_unless(wanted, effects);
         if self.next != NextSlot::Empty {
             return;
@@ -379,22 +371,22 @@ impl Machine {
                 effects.push(Effect::EndOfMusic { generation: self.generation });
             }
             None => {}
-            Some(entry) => {
+            Some((entry, start)) => {
                 let fetched = self.fetched.contains(&ticket);
                 let due = preload::is_due(fetched, self.position(now), self.duration());
                 if (fed || due && self.postponed != Some(entry))
-                    && let Slot::Opening { ticket, .. } = self.open(entry, Duration::ZERO, effects)
+                    && let Slot::Opening { ticket, .. } = self.open(entry, start, effects)
                 {
-                    self.next = NextSlot::Opening { ticket, entry };
+                    self.next = NextSlot::Opening(Coming { ticket, entry, start });
                     self.ending = false;
                 }
             }
         }
     }
 
-    fn take_back_unless(&mut self, wanted: Option<EntryId>, effects: &mut Vec<Effect>) {
-        let Some((ticket, entry)) = self.next.ticket_and_entry() else { return };
-        if Some(entry) == wanted {
+    fn take_back_unless(&mut self, wanted: Option<(EntryId, Duration)>, effects: &mut Vec<Effect>) {
+        let Some(Coming { ticket, entry, start }) = self.next.coming() else { return };
+        if Some((entry, start)) == wanted {
             return;
         }
         if let (NextSlot::Taken { .. }, Some(heard)) = (self.next, self.slot.ticket()) {

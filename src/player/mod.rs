@@ -6,16 +6,19 @@
 
 mod commands;
 mod effect;
+mod event;
 mod events;
 mod machine;
 mod preload;
 mod queue;
+mod restart;
+mod slot;
 mod view;
 
 #[cfg(test)]
 mod tests;
 
 pub use effect::{Effect, Ticket};
-pub use events::{Event, Failure, OpenedTrack};
+pub use event::{Event, Failure, OpenedTrack};
 pub use machine::{Intent, Machine, Now, Restored};
 pub use queue::{MAX_ENTRIES, Queue, QueueEntry};

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::machine::{Intent, Machine, Slot};
+use super::machine::{Intent, Machine};
+use super::slot::Slot;
 use crate::control::{Can, Current, Output, QueueState, Reason, Repeat, State, Status};
 
 impl Machine {
@@ -56,6 +57,14 @@ impl Machine {
         let mut info = entry.info.clone();
         if info.duration != self.duration() {
             Arc::make_mut(&mut info).duration = self.duration();
+        }
+        if let Some(heard) = &self.now_playing {
+            // What a station plays now; its own name stands where an album's would.
+            let station = info.title.clone();
+            let shown = Arc::make_mut(&mut info);
+            shown.title.clone_from(&heard.title);
+            shown.artists.clone_from(&heard.artists);
+            shown.album = heard.album.clone().or(station);
         }
         Some(Current { entry: entry.id, uri: entry.uri.to_string(), info })
     }

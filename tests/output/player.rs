@@ -76,8 +76,14 @@ impl Player {
     /// Marks an entry and queues its sound; `until` and `play_on` write what does not fit.
     pub fn play(&mut self, entry: u64, generation: u64, sound: &[i32]) {
         self.flush();
-        let mark =
-            Mark { entry: EntryId(entry), generation, position: Duration::ZERO, source_frame: 0, tag: 0 };
+        let mark = Mark {
+            entry: EntryId(entry),
+            generation,
+            position: Duration::ZERO,
+            source_frame: 0,
+            opening: 0,
+            part: 0,
+        };
         assert!(self.writer.mark(mark));
         self.write(sound);
     }

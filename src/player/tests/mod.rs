@@ -1,5 +1,6 @@
 //! Each decision of the player's, with plain values.
 
+mod again;
 mod cases;
 mod random;
 
@@ -15,6 +16,8 @@ pub(super) struct World {
     pub effects: Vec<Effect>,
     pub heard: Option<Duration>,
     started: Instant,
+    /// Every opening so far.
+    openings: Vec<(Ticket, EntryId)>,
 }
 
 impl World {
@@ -25,7 +28,15 @@ impl World {
     pub fn restored(restored: Restored) -> World {
         let mut machine = Machine::new(restored, vec!["/music".into()]);
         let effects = machine.start();
-        World { machine, effects, heard: None, started: Instant::now() }
+        let mut world = World {
+            machine,
+            effects: Vec::new(),
+            heard: None,
+            started: Instant::now(),
+            openings: Vec::new(),
+        };
+        world.take(effects);
+        world
     }
 
     /// A player with so many tracks in its queue, numbered from 1.
@@ -38,6 +49,11 @@ impl World {
 
     pub fn now(&self) -> Now {
         Now { at: self.started, heard: self.heard }
+    }
+
+    /// Lets time pass.
+    pub fn pass(&mut self, time: Duration) {
+        self.started += time;
     }
 
     pub fn ask(&mut self, command: Command) -> Result<Answer, crate::control::CommandError> {
@@ -55,6 +71,10 @@ impl World {
         if effects.iter().any(|effect| matches!(effect, Effect::Cut { .. })) {
             self.heard = None;
         }
+        self.openings.extend(effects.iter().filter_map(|effect| match effect {
+            Effect::Open { ticket, entry, .. } => Some((*ticket, *entry)),
+            _ => None,
+        }));
         self.effects.extend(effects);
     }
 
@@ -88,7 +108,9 @@ impl World {
     pub fn hear(&mut self, entry: u64, position: Duration) {
         self.heard = Some(position);
         let generation = self.machine.valid_from();
-        self.happens(Event::Heard { entry: EntryId(entry), generation, position });
+        let newest = self.openings.iter().rev().find(|(_, of)| *of == EntryId(entry));
+        let ticket = newest.expect("only what was opened is heard").0;
+        self.happens(Event::Heard { entry: EntryId(entry), generation, position, ticket });
     }
 
     /// Plays this entry until it is heard; all tracks last 100 s. Returns its ticket.
@@ -102,7 +124,7 @@ impl World {
 }
 
 pub(super) fn failure(for_good: bool) -> Failure {
-    Failure { code: "stream", message: "no".to_owned(), for_good }
+    Failure { code: "stream", message: "no".to_owned(), for_good, again: false }
 }
 
 pub(super) fn count(effects: &[Effect], wanted: impl Fn(&Effect) -> bool) -> usize {

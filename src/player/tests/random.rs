@@ -17,7 +17,8 @@ enum Move {
     Fed(usize),
     Took(usize, usize),
     Lost(usize),
-    Heard(u64, bool),
+    Heard(usize, bool),
+    Broke(usize, bool),
     Sounding,
     Empty,
     Finished,
@@ -55,7 +56,8 @@ fn moves() -> impl Strategy<Value = Move> {
         2 => (0usize..3).prop_map(Move::Fed),
         2 => (0usize..3, 0usize..3).prop_map(|(from, to)| Move::Took(from, to)),
         1 => (0usize..3).prop_map(Move::Lost),
-        3 => (1u64..9, any::<bool>()).prop_map(|(entry, start)| Move::Heard(entry, start)),
+        3 => (0usize..3, any::<bool>()).prop_map(|(back, start)| Move::Heard(back, start)),
+        1 => (0usize..3, any::<bool>()).prop_map(|(back, again)| Move::Broke(back, again)),
         1 => Just(Move::Sounding), 1 => Just(Move::Empty), 1 => Just(Move::Finished),
         1 => Just(Move::Gone), 1 => Just(Move::Back), 1 => Just(Move::Restart), 1 => Just(Move::Tick),
     ]
@@ -138,9 +140,15 @@ fn event(what: Move, open: &mut Open) -> Option<Event> {
             Event::TookNext { from: open.newest(from)?.0, ticket, entry }
         }
         Move::Lost(back) => Event::Lost(open.newest(back)?.0),
-        Move::Heard(entry, start) => {
+        Move::Heard(back, start) => {
             let position = if start { Duration::ZERO } else { Duration::from_secs(9) };
-            Event::Heard { entry: EntryId(entry), generation, position }
+            let (ticket, entry) = open.newest(back)?;
+            Event::Heard { entry, generation, position, ticket }
+        }
+        Move::Broke(back, again) => {
+            let failure = Failure { again, ..failure(true) };
+            let reached = Duration::from_secs(9);
+            Event::DecodeFailed { ticket: open.newest(back)?.0, failure, reached }
         }
         Move::Sounding => Event::Sounding(generation),
         Move::Empty => Event::Empty(generation),
