@@ -78,6 +78,8 @@ pub struct Playback {
     pub(super) output: Output,
     pub(super) feeder: Option<Feeder>,
     pub(super) held: HashMap<Ticket, Held>,
+    /// The card is held, and so are the streams.
+    pub(super) paused: bool,
     pub(super) inbox: UnboundedSender<Inbox>,
     pub(super) notices: broadcast::Sender<Notice>,
     pub(super) keeper: Keeper,
@@ -106,6 +108,7 @@ impl Playback {
             output: parts.output,
             feeder: Some(feeder),
             held: HashMap::new(),
+            paused: false,
             inbox,
             notices: parts.notices,
             keeper,

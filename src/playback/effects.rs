@@ -39,6 +39,7 @@ impl Playback {
                     self.measure_if_here(ticket);
                 }
             }
+            Effect::GoOn(ticket) => self.tell(Message::GoOn(ticket)),
             Effect::EndOfMusic { generation } => self.tell(Message::End { generation }),
             Effect::Seek { ticket, generation, position } => {
                 if let Some(stream) = self.held.get(&ticket).and_then(|held| held.stream.as_ref()) {
@@ -51,8 +52,8 @@ impl Playback {
                 self.output.cut_after(entry, generation);
                 self.tell(Message::TakeBack { ticket, generation });
             }
-            Effect::Pause => self.output.pause(),
-            Effect::Resume => self.output.resume(),
+            Effect::Pause => self.hold(true),
+            Effect::Resume => self.hold(false),
             Effect::SetVolume(volume) => self.output.set_volume(volume as f32),
             Effect::SetMute(mute) => self.output.set_mute(mute),
             Effect::FetchInfo(entry, uri) => self.fetch_info(entry, uri),
@@ -67,6 +68,19 @@ impl Playback {
         let stream = self.held.get(&ticket).and_then(|held| held.stream.as_ref());
         if stream.is_some_and(|stream| stream.status().complete) {
             self.tell(Message::Measure(ticket));
+        }
+    }
+
+    /// Silences or wakes the card, and lets the streams know.
+    fn hold(&mut self, on: bool) {
+        self.paused = on;
+        if on {
+            self.output.pause();
+        } else {
+            self.output.resume();
+        }
+        for stream in self.held.values().filter_map(|held| held.stream.as_ref()) {
+            stream.hold(on);
         }
     }
 
@@ -114,6 +128,7 @@ impl Playback {
             stream.abort();
             return;
         };
+        stream.hold(self.paused);
         let mut changes = stream.changes();
         held.stream = Some(stream);
         let inbox = self.inbox.clone();

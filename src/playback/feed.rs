@@ -67,6 +67,8 @@ struct Work {
     /// Number of the part of the recording that is being decoded, and the links of the chain before it.
     part: u64,
     links: u32,
+    /// It failed, and whether it is opened again or the next one follows is not decided yet.
+    undecided: bool,
     stage: Stage,
 }
 
@@ -110,6 +112,7 @@ impl Work {
             unmarked,
             part: 0,
             links: 0,
+            undecided: false,
             stage: Stage::Decoding,
         }
     }
@@ -130,6 +133,7 @@ impl Work {
         self.written = 0;
         self.converter = None;
         self.unmarked = Some(frame);
+        self.undecided = false;
         self.stage = Stage::Decoding;
     }
 }
@@ -197,9 +201,16 @@ impl Feed {
             Message::Next { ticket, track } => {
                 self.next = Some((ticket, track));
                 match &self.current {
-                    Some(work) if work.stage != Stage::AtEnd => {}
+                    Some(work) if work.stage != Stage::AtEnd || work.undecided => {}
                     Some(_) => self.take_next(),
                     None => self.take_next_after_taking_back(),
+                }
+            }
+            Message::GoOn(ticket) => {
+                let Some(work) = self.current.as_mut().filter(|work| work.ticket == ticket) else { return };
+                work.undecided = false;
+                if work.stage == Stage::AtEnd && self.next.is_some() {
+                    self.take_next();
                 }
             }
             Message::Abandon(ticket) => {
@@ -300,7 +311,9 @@ impl Feed {
             Stage::Decoding => self.decode(),
             Stage::Ending => {
                 work.stage = Stage::AtEnd;
-                if self.next.is_some() {
+                if work.undecided {
+                    return Step::Again;
+                } else if self.next.is_some() {
                     self.take_next();
                 } else {
                     let ticket = work.ticket;
@@ -416,6 +429,7 @@ impl Feed {
             return;
         }
         let ticket = work.ticket;
+        work.undecided = true;
         self.at_end();
         self.tell(Told::Failed(ticket, self.generation, error, reached));
     }

@@ -22,6 +22,8 @@ pub(super) enum Message {
     Feed { ticket: Ticket, track: Option<Box<OpenTrack>>, generation: u64 },
     /// Decode this when the one before it is at its end.
     Next { ticket: Ticket, track: Box<OpenTrack> },
+    /// What comes behind this track, which failed, is decided.
+    GoOn(Ticket),
     /// Forget this track.
     Abandon(Ticket),
     /// Go on at another position of this track.

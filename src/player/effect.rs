@@ -35,6 +35,8 @@ pub enum Effect {
     },
     /// Decode this opened track when the one before it is at its end, without a break.
     FeedNext(Ticket),
+    /// This track could not be decoded further, and it is decided by now what comes behind it: go on with that.
+    GoOn(Ticket),
     /// Nothing comes after what is decoded: let the card play to the end.
     EndOfMusic {
         /// Of which sound.

@@ -131,14 +131,19 @@ impl Machine {
         effects: &mut Vec<Effect>,
     ) {
         if !self.fed_to_end(ticket) {
+            effects.push(Effect::GoOn(ticket));
             return;
         }
         if self.goes_on_again(ticket, &failure, reached) {
+            if self.slot.ticket() == Some(ticket) {
+                self.abandon_next(effects);
+            }
             self.event("trouble", format!("{}; it is opened again", failure.message), effects);
         } else {
             self.fail(failure, effects);
             self.failures += usize::from(!self.sounding);
         }
+        effects.push(Effect::GoOn(ticket));
     }
 
     fn go_on_after_failure(&mut self, effects: &mut Vec<Effect>) {

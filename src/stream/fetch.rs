@@ -299,7 +299,8 @@ impl Fetch {
 impl Fetch {
     /// Reads a body as far as it is needed and there is room.
     async fn transfer(&mut self, mut body: Body) -> Stop {
-        let mut last = Instant::now();
+        let begun = Instant::now();
+        let mut last = begun;
         loop {
             if body.end == Some(body.at) {
                 return Stop::Done;
@@ -317,6 +318,7 @@ impl Fetch {
                 Put::Took(_) => {}
             }
             let renew_at = self.renew_at();
+            let close_at = self.shared.held_since().map(|since| since.max(begun) + self.settings.idle_close);
             tokio::select! {
                 chunk = body.incoming.chunk() => match chunk {
                     Ok(Some(bytes)) => {
@@ -335,6 +337,7 @@ impl Fetch {
                 () = self.shared.moved() => {}
                 result = renewed(&mut self.renewal) => self.renewed(result),
                 () = sleep_until_some(renew_at) => self.renew(),
+                () = sleep_until_some(close_at) => return Stop::Done,
             }
         }
     }
@@ -371,12 +374,16 @@ impl Fetch {
         self.trouble = None;
     }
 
-    /// False when the connection was idle for too long.
-    async fn wait_for_room(&self, body: &Body) -> bool {
+    /// False when the connection was idle for too long. While the music plays, room will be soon, and the address
+    /// has to be good then.
+    async fn wait_for_room(&mut self, body: &Body) -> bool {
         let until = Instant::now() + self.settings.idle_close;
         while self.shared.put(body.at, &[], body.ranges) == Put::Full {
+            let renew_at = self.renew_at().filter(|_| self.shared.held_since().is_none());
             tokio::select! {
                 () = self.shared.moved() => {}
+                result = renewed(&mut self.renewal) => self.renewed(result),
+                () = sleep_until_some(renew_at) => self.renew(),
                 () = sleep_until(until.into()) => return false,
             }
         }

@@ -54,7 +54,7 @@ pub struct Settings {
     pub connect_timeout: Duration,
     /// No byte on an open connection for so long: it is made anew.
     pub silence: Duration,
-    /// A connection that is not read for so long, because the store is full, is closed.
+    /// A connection that is not read for so long, because the store is full or the music paused, is closed.
     pub idle_close: Duration,
     /// A server that can be reached but gives no byte for so long: the track is given up.
     pub give_up: Duration,
@@ -159,6 +159,12 @@ impl StreamHandle {
     /// Lets reads through again.
     pub fn clear_interrupt(&self) {
         self.shared.interrupt(false);
+    }
+
+    /// Whether the music is paused. After [`Settings::idle_close`] of pause the connection is closed, and no fresh
+    /// address is asked for any more; afterwards it goes on at the same byte.
+    pub fn hold(&self, on: bool) {
+        self.shared.hold(on);
     }
 
     /// How it stands now.

@@ -47,6 +47,8 @@ struct State {
     interrupted: bool,
     /// The task waits for the reader to move.
     idle: bool,
+    /// Nobody listens since then.
+    held: Option<Instant>,
     complete: bool,
     waiting: Option<Wait>,
     bytes_fetched: u64,
@@ -119,6 +121,7 @@ impl Shared {
             aborted: false,
             interrupted: false,
             idle: false,
+            held: None,
             complete: false,
             waiting: None,
             bytes_fetched: 0,
@@ -168,6 +171,16 @@ impl Shared {
     pub fn interrupt(&self, on: bool) {
         self.lock().interrupted = on;
         self.readable.notify_all();
+    }
+
+    /// Whether the music is paused.
+    pub fn hold(&self, on: bool) {
+        let mut state = self.lock();
+        if state.held.is_some() != on {
+            state.held = on.then(Instant::now);
+            drop(state);
+            self.wake.notify_one();
+        }
     }
 
     pub fn changes(&self) -> broadcast::Receiver<StreamEvent> {
@@ -328,6 +341,11 @@ impl Shared {
         self.wake.notified().await;
     }
 
+    /// Since when the music is paused.
+    pub fn held_since(&self) -> Option<Instant> {
+        self.lock().held
+    }
+
     fn request_at(&self) -> Option<u64> {
         let mut state = self.lock();
         state.idle = true;
@@ -343,7 +361,9 @@ impl Shared {
         let reader = state.reader;
         // Not a request for each page: only when a good part is free, or the reader waits.
         let enough = (state.store.cap() / PAGE / 4).max(1) as usize;
-        let due = state.store.has_room(at, reader) && (at == reader || state.store.room(reader) >= enough);
+        // Nor while nobody listens: the URL may run out meanwhile, and the connection would stand idle.
+        let ahead = state.held.is_none() && state.store.room(reader) >= enough;
+        let due = state.store.has_room(at, reader) && (at == reader || ahead);
         state.idle = !due;
         due.then_some(at)
     }

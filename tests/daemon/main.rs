@@ -6,6 +6,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod changed;
 mod command_line;
 mod devices;
 mod exact;

@@ -30,6 +30,7 @@ use std::time::Duration;
 /// Everything that most tests need.
 #[allow(unused_imports)] // as above
 pub mod prelude {
+    pub use std::sync::Arc;
     pub use std::time::{Duration, Instant};
 
     pub use super::audio::Recording;
@@ -38,7 +39,7 @@ pub mod prelude {
     pub use super::client::{Dict, Said, get, refusal};
     pub use super::compare::{assert_exact, assert_exact_outside, difference, likeness};
     pub use super::daemon::{Daemon, segue};
-    pub use super::encode::Codec;
+    pub use super::encode::{Codec, Encoded};
     pub use super::plugin::{Plugin, Track, Whim};
     pub use super::process;
     pub use super::server::{Server, Trouble};

@@ -63,6 +63,8 @@ enum Source {
         path: String,
         lives: Vec<Duration>,
         tell_expiry: bool,
+        /// Where all but the first lead, if elsewhere.
+        then_at: Option<String>,
     },
 }
 
@@ -86,13 +88,24 @@ impl Track {
     /// The plugin says nothing about it: only 403 tells.
     pub fn expiring(path: &str, content_type: &'static str, lives: &[Duration]) -> Track {
         let lives = lives.to_vec();
-        Track::from_source(Source::Fresh { path: path.to_owned(), lives, tell_expiry: false }, content_type)
+        Track::from_source(
+            Source::Fresh { path: path.to_owned(), lives, tell_expiry: false, then_at: None },
+            content_type,
+        )
     }
 
     /// The plugin tells when the URLs run out.
     pub fn and_says_so(mut self) -> Track {
         if let Source::Fresh { tell_expiry, .. } = &mut self.source {
             *tell_expiry = true;
+        }
+        self
+    }
+
+    /// All URLs but the first lead to this path of the server.
+    pub fn then_at(mut self, path: &str) -> Track {
+        if let Source::Fresh { then_at, .. } = &mut self.source {
+            *then_at = Some(path.to_owned());
         }
         self
     }
@@ -305,7 +318,8 @@ impl Track {
         self.asked += 1;
         match &self.source {
             Source::Fixed(url) => json!({"url": url, "content_type": content_type}),
-            Source::Fresh { path, lives, tell_expiry } => {
+            Source::Fresh { path, lives, tell_expiry, then_at } => {
+                let path = then_at.as_ref().filter(|_| nth > 0).unwrap_or(path);
                 let life = lives[nth.min(lives.len() - 1)];
                 let mut info = json!({"url": server.fresh_url(path, life), "content_type": content_type});
                 if *tell_expiry {

@@ -30,6 +30,8 @@ pub enum Trouble {
     WrongContentRange,
     /// Sends no length.
     Chunked,
+    /// Each answer has another ETag.
+    OtherEachTime,
     /// Answers this and nothing else.
     Status(u16),
     /// Answers so late.

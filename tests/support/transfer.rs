@@ -149,7 +149,8 @@ impl Transfer<'_> {
         if !self.has(&Trouble::NoRanges) {
             head.push_str("Accept-Ranges: bytes\r\n");
         }
-        head.push_str(&format!("ETag: \"{:x}\"\r\n", file.bytes.len()));
+        let version = if self.has(&Trouble::OtherEachTime) { self.nth } else { 0 };
+        head.push_str(&format!("ETag: \"{:x}-{version}\"\r\n", file.bytes.len()));
         if status == 206 {
             let off = if self.has(&Trouble::WrongContentRange) && range.start > 0 { 1_000 } else { 0 };
             let (from, last, total) = (range.start + off, range.end + off - 1, file.bytes.len() + off);
