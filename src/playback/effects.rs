@@ -156,6 +156,13 @@ impl Playback {
                 self.say(Some(entry), "fetching", format!("{what}{size}"));
             }
             StreamEvent::Prefetching | StreamEvent::Renewing => {}
+            StreamEvent::Station(station) => {
+                self.say(
+                    Some(entry),
+                    "station",
+                    station.name.unwrap_or_else(|| "a radio station".to_owned()),
+                );
+            }
             StreamEvent::Complete => {
                 self.happened(Event::Fetched(ticket));
                 self.tell(Message::Measure(ticket));

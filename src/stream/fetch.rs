@@ -13,6 +13,7 @@ use url::Url;
 
 use super::file;
 use super::http::{Answer, NoAnswer, Web};
+use super::icy::Piece;
 use super::incoming::Incoming;
 use super::patience::Patience;
 use super::range::{Asked, Entity, Verdict, judge};
@@ -58,6 +59,7 @@ struct Body {
     at: u64,
     end: Option<u64>,
     ranges: bool,
+    began: Instant,
 }
 
 /// Why a request gave no body, or a body ended before its end.
@@ -108,6 +110,9 @@ impl Fetch {
     ) -> Self {
         let source = Source::new(resolved, None, &shared.track);
         shared.set_deadline(source.deadline.map(|deadline| deadline.at));
+        if source.resolved.live {
+            shared.live();
+        }
         Fetch {
             shared,
             settings,
@@ -208,7 +213,10 @@ impl Fetch {
             return (index, self.ask_disk(url, asked).await);
         }
         let headers = self.source.headers_for(url);
-        let sent = self.web.get(url, &headers, self.source.resolved.reach, asked, self.entity.validator());
+        // Not for the rest of a file: what has titles in it has other offsets.
+        let titles = self.source.resolved.live || self.shared.fetched() == 0;
+        let (reach, validator) = (self.source.resolved.reach, self.entity.validator());
+        let sent = self.web.get(url, &headers, reach, asked, validator, titles);
         let result = match timeout(self.settings.connect_timeout + self.settings.silence, sent).await {
             Err(_) => Err(Setback::Failing(format!("{} did not answer in time", super::http::host(url)))),
             Ok(Err(NoAnswer::Unreachable(why))) => Err(Setback::Unreachable(why)),
@@ -258,7 +266,7 @@ impl Fetch {
         self.source.learn_date(answer.date, Instant::now());
         self.shared.set_deadline(self.source.deadline.map(|deadline| deadline.at));
         // Nobody says of a plain URL that it is endless but the server itself.
-        let endless = answer.radio && answer.head.length.is_none() && answer.head.status == 200;
+        let endless = answer.radio && answer.head.status == 200;
         if endless && !self.source.resolved.live {
             self.source.resolved.live = true;
             self.source.ranges = false;
@@ -280,6 +288,9 @@ impl Fetch {
         // A server that is not asked for ranges must be read through, whatever it offers.
         let ranges = ranges && self.source.ranges;
         let content_type = answer.content_type;
+        if let Some(station) = answer.station {
+            self.shared.station(station);
+        }
         if live {
             // A station's new connection begins anywhere in its sound, perhaps with a head of its own.
             self.shared.begin_stretch(at, content_type.clone());
@@ -291,7 +302,7 @@ impl Fetch {
         // A live stream has no offsets: it goes on where the reader is.
         let (from, end) = if live { (at, None) } else { (from, end) };
         self.shared.connected(from);
-        Some(Body { incoming: answer.body, at: from, end, ranges })
+        Some(Body { incoming: answer.body, at: from, end, ranges, began: Instant::now() })
     }
 }
 
@@ -321,7 +332,8 @@ impl Fetch {
             let close_at = self.shared.held_since().map(|since| since.max(begun) + self.settings.idle_close);
             tokio::select! {
                 chunk = body.incoming.chunk() => match chunk {
-                    Ok(Some(bytes)) => {
+                    Ok(Some(Piece::Title(title))) => self.shared.title(body.at, title),
+                    Ok(Some(Piece::Audio(bytes))) => {
                         last = Instant::now();
                         if !self.keep(&mut body, &bytes).await {
                             return Stop::Done;
@@ -353,7 +365,7 @@ impl Fetch {
                     rest = &rest[count..];
                     body.at += count as u64;
                     if self.shared.fetched() > before {
-                        self.flows();
+                        self.flows(body.began);
                     }
                 }
                 Put::Full => {
@@ -367,9 +379,12 @@ impl Fetch {
         true
     }
 
-    /// A new byte was kept.
-    fn flows(&mut self) {
-        self.patience.byte();
+    /// A new byte was kept, of a connection that began then.
+    fn flows(&mut self, began: Instant) {
+        // A station that sends a little and cuts, again and again, is not to be asked four times in a second.
+        if !self.source.resolved.live || began.elapsed() >= self.settings.live_settled {
+            self.patience.byte();
+        }
         self.source.fresh = false;
         self.trouble = None;
     }

@@ -103,6 +103,7 @@ fn answer(file: File, facts: &Metadata, asked: Asked) -> Answer {
         date: None,
         host: "this machine".to_owned(),
         radio: false,
+        station: None,
     }
 }
 

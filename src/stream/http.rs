@@ -6,13 +6,15 @@ use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use bytes::{Bytes, BytesMut};
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Response};
+use reqwest::{Client, Response, Version};
 use tracing::warn;
 use url::Url;
 
 use super::Settings;
-use super::incoming::Incoming;
+use super::icy::{self, Station};
+use super::incoming::{Incoming, WebBody};
 use super::range::{Asked, Head};
 use super::reach::{self, Names, OutOfReach};
 use crate::track::Reach;
@@ -47,8 +49,11 @@ pub(super) struct Answer {
     pub date: Option<SystemTime>,
     /// Who answered, after redirects.
     pub host: String,
-    /// It is a radio station: it speaks of itself in `icy-…` headers.
+    /// It is a radio station: it speaks of itself in `icy-…` headers, or SHOUTcast's own protocol, and tells no
+    /// length.
     pub radio: bool,
+    /// What the station says about itself.
+    pub station: Option<Station>,
 }
 
 /// All that is needed for a request.
@@ -69,7 +74,8 @@ impl Web {
         Ok(Web { settings, internet: OnceLock::new(), anywhere: OnceLock::new(), answers: Mutex::default() })
     }
 
-    /// One GET through redirects. `headers` go to the origin of `url` only.
+    /// One GET through redirects. `headers` go to the origin of `url` only. With `titles` a radio station is asked
+    /// to put titles between its bytes.
     pub async fn get(
         self: &Arc<Self>,
         url: &Url,
@@ -77,6 +83,7 @@ impl Web {
         reach: Reach,
         asked: Asked,
         validator: Option<&str>,
+        titles: bool,
     ) -> Result<Answer, NoAnswer> {
         let client = self.client(reach).await?;
         let origin = url.origin();
@@ -88,6 +95,9 @@ impl Web {
             own &= url.origin() == origin;
             let mut all = if own { headers.clone() } else { HeaderMap::new() };
             all.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+            if titles {
+                all.insert(HeaderName::from_static("icy-metadata"), HeaderValue::from_static("1"));
+            }
             if let Asked::From(offset) = asked {
                 if let Ok(range) = HeaderValue::from_str(&format!("bytes={offset}-")) {
                     all.insert(header::RANGE, range);
@@ -100,7 +110,7 @@ impl Web {
             let response = sent.map_err(|error| self.failure(&url, error))?;
             self.answered(&host(&url));
             let Some(next) = redirect(&response, &url, reach)? else {
-                return Ok(answer(response, host(&url)));
+                return answer(response, host(&url)).await;
             };
             url = next;
         }
@@ -207,6 +217,8 @@ fn build(settings: &Settings, reach: Reach) -> Result<Client, reqwest::Error> {
             .retry(reqwest::retry::never())
             // A proxy would resolve names out of our sight.
             .no_proxy()
+            // Old SHOUTcast servers answer `ICY 200 OK`, which then comes as the beginning of a body.
+            .http09_responses()
             .dns_resolver(Names { reach })
             .tcp_keepalive(Duration::from_secs(30))
             // Else a dead connection would be used again and again, since HTTP/2 shares it.
@@ -247,23 +259,66 @@ fn check_hop(from: &Url, next: &Url, reach: Reach) -> Result<(), &'static str> {
     reach::check_url(next, reach)
 }
 
-fn answer(response: Response, host: String) -> Answer {
-    let text = |name: HeaderName| {
-        response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+/// Reads the head, or SHOUTcast's, which comes as the beginning of a body.
+async fn answer(mut response: Response, host: String) -> Result<Answer, NoAnswer> {
+    if response.version() != Version::HTTP_09 {
+        let (status, length) = (response.status().as_u16(), response.content_length());
+        let headers = std::mem::take(response.headers_mut());
+        return Ok(answer_of(status, length, &headers, host, false, |interval| {
+            Incoming::Web(WebBody::new(response, Bytes::new(), interval))
+        }));
+    }
+    let mut read = BytesMut::new();
+    let head = loop {
+        match icy::parse_head(&read) {
+            Ok(Some(head)) => break head,
+            Ok(None) => {}
+            Err(why) => return Err(NoAnswer::Failing(format!("{host} {why}"))),
+        }
+        match response.chunk().await {
+            Ok(Some(bytes)) => read.extend_from_slice(&bytes),
+            _ => return Err(NoAnswer::Failing(format!("{host} closed the connection within its head"))),
+        }
     };
+    let body = read.split_off(head.length).freeze();
+    Ok(answer_of(head.status, None, &head.headers, host, true, |interval| {
+        Incoming::Web(WebBody::new(response, body, interval))
+    }))
+}
+
+/// `body` is given the distance of titles in it.
+fn answer_of(
+    status: u16,
+    length: Option<u64>,
+    headers: &HeaderMap,
+    host: String,
+    shoutcast: bool,
+    body: impl FnOnce(Option<u64>) -> Incoming,
+) -> Answer {
+    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let interval = icy::interval(headers);
+    let length = length.or_else(|| text(header::CONTENT_LENGTH)?.parse().ok());
+    let radio = shoutcast || headers.keys().any(|name| name.as_str().starts_with("icy-"));
+    // Where titles stand between the bytes, lengths and offsets count them too and are of no use.
+    let plain = interval.is_none();
     let head = Head {
-        status: response.status().as_u16(),
-        length: response.content_length().or_else(|| text(header::CONTENT_LENGTH)?.parse().ok()),
-        content_range: text(header::CONTENT_RANGE),
-        accept_ranges: text(header::ACCEPT_RANGES),
+        status,
+        length: length.filter(|_| plain),
+        content_range: text(header::CONTENT_RANGE).filter(|_| plain),
+        accept_ranges: text(header::ACCEPT_RANGES).filter(|_| plain),
         etag: text(header::ETAG),
         last_modified: text(header::LAST_MODIFIED),
         retry_after: text(header::RETRY_AFTER),
     };
-    let content_type = text(header::CONTENT_TYPE);
-    let date = text(header::DATE).and_then(|value| httpdate::parse_http_date(&value).ok());
-    let radio = response.headers().keys().any(|name| name.as_str().starts_with("icy-"));
-    Answer { head, content_type, date, host, radio, body: Incoming::Web(response) }
+    Answer {
+        head,
+        content_type: text(header::CONTENT_TYPE),
+        date: text(header::DATE).and_then(|value| httpdate::parse_http_date(&value).ok()),
+        host,
+        radio: radio && length.is_none(),
+        station: Station::of(headers),
+        body: body(interval),
+    }
 }
 
 fn forbidden(url: &Url, why: &str) -> NoAnswer {

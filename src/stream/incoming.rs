@@ -10,6 +10,8 @@ use reqwest::Response;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
+use super::icy::{Demux, Piece};
+
 /// What is read of a file at once.
 const PIECE: usize = 64 * 1024;
 
@@ -20,7 +22,7 @@ static READS: Semaphore = Semaphore::const_new(2);
 /// The body of an answer.
 pub(super) enum Incoming {
     /// From a server.
-    Web(Response),
+    Web(WebBody),
     /// From a file.
     File(FileBody),
 }
@@ -30,14 +32,49 @@ impl Incoming {
     ///
     /// # Errors
     /// A sentence about why nothing comes.
-    pub async fn chunk(&mut self) -> Result<Option<Bytes>, String> {
+    pub async fn chunk(&mut self) -> Result<Option<Piece>, String> {
         match self {
-            Incoming::Web(response) => {
-                let chunk = response.chunk().await;
-                chunk.map_err(|error| format!("the connection was cut: {}", root(&error.without_url())))
-            }
+            Incoming::Web(body) => body.piece().await,
             Incoming::File(file) => {
-                file.chunk().await.map_err(|error| format!("the file cannot be read: {error}"))
+                let chunk = file.chunk().await;
+                let piece = chunk.map(|bytes| bytes.map(Piece::Audio));
+                piece.map_err(|error| format!("the file cannot be read: {error}"))
+            }
+        }
+    }
+}
+
+/// The body of a response, less the titles in it.
+pub(super) struct WebBody {
+    response: Response,
+    /// What came and has not been given on.
+    pending: Bytes,
+    demux: Option<Demux>,
+}
+
+impl WebBody {
+    /// `pending` is what of the body was read already; titles stand after each `interval` bytes of audio.
+    pub fn new(response: Response, pending: Bytes, interval: Option<u64>) -> Self {
+        WebBody { response, pending, demux: interval.map(Demux::new) }
+    }
+
+    async fn piece(&mut self) -> Result<Option<Piece>, String> {
+        loop {
+            match &mut self.demux {
+                None if !self.pending.is_empty() => {
+                    return Ok(Some(Piece::Audio(std::mem::take(&mut self.pending))));
+                }
+                None => {}
+                Some(demux) => {
+                    if let Some(piece) = demux.next(&mut self.pending) {
+                        return Ok(Some(piece));
+                    }
+                }
+            }
+            match self.response.chunk().await {
+                Ok(Some(bytes)) => self.pending = bytes,
+                Ok(None) => return Ok(None),
+                Err(error) => return Err(format!("the connection was cut: {}", root(&error.without_url()))),
             }
         }
     }

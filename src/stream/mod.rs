@@ -12,6 +12,7 @@ mod expiry;
 mod fetch;
 mod file;
 mod http;
+mod icy;
 mod incoming;
 mod patience;
 mod range;
@@ -21,6 +22,7 @@ mod shared;
 mod source;
 #[cfg(test)]
 mod tests;
+mod titles;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,6 +32,7 @@ use tokio::sync::broadcast;
 
 pub use error::StreamError;
 pub use file::UserFolders;
+pub use icy::{Station, StreamTitle};
 /// Why an address is none of the internet's: it needs the scope for the local network.
 pub(crate) use reach::refusal as out_of_reach;
 pub use reader::Reader;
@@ -64,6 +67,10 @@ pub struct Settings {
     pub backoff_min: Duration,
     /// Longest pause after a failure.
     pub backoff_max: Duration,
+    /// The same for a live stream, which is never given up once it has been heard.
+    pub live_backoff_max: Duration,
+    /// A connection to a live stream that lasts so long is a good one: what failed before it no longer counts.
+    pub live_settled: Duration,
     /// An address that does not answer for so long: the next alternative is asked as well.
     pub alternative_after: Duration,
 }
@@ -81,6 +88,8 @@ impl Default for Settings {
             resolve_pause: Duration::from_secs(5),
             backoff_min: Duration::from_millis(250),
             backoff_max: Duration::from_secs(10),
+            live_backoff_max: Duration::from_secs(30),
+            live_settled: Duration::from_secs(5),
             alternative_after: Duration::from_secs(1),
         }
     }
@@ -172,6 +181,17 @@ impl StreamHandle {
         self.shared.status()
     }
 
+    /// The newest title whose first byte the reader has read, once; older ones are forgotten. Costs next to nothing
+    /// while there is none.
+    pub fn take_title(&self) -> Option<StreamTitle> {
+        self.shared.take_title()
+    }
+
+    /// Whether it is known to have no end.
+    pub fn is_live(&self) -> bool {
+        self.shared.is_live()
+    }
+
     /// What happens from now on; the first caller also gets what happened since `open`. A receiver that lags
     /// more than 64 events behind is told so and should look at [`StreamHandle::status`].
     pub fn changes(&self) -> broadcast::Receiver<StreamEvent> {
@@ -202,6 +222,8 @@ pub struct Status {
     pub bytes_fetched: u64,
     /// Why the stream ended, when it did.
     pub error: Option<StreamError>,
+    /// It is known to have no end: who resolved it said so, or a radio station answered.
+    pub live: bool,
 }
 
 /// Why nothing comes.
@@ -234,6 +256,8 @@ pub enum StreamEvent {
         /// Length in bytes.
         total: Option<u64>,
     },
+    /// A radio station introduces itself; once.
+    Station(Station),
     /// The first bytes are there.
     Prefetching,
     /// Everything up to the end is held or read. Comes again after a seek made more requests necessary.

@@ -45,9 +45,9 @@ impl Patience {
 
     /// The pause before the next attempt: doubling, with a jitter of a quarter so that many players do not
     /// come back in step.
-    pub fn pause(&self, settings: &Settings) -> Duration {
+    pub fn pause(&self, settings: &Settings, live: bool) -> Duration {
         let doubled = settings.backoff_min.saturating_mul(1 << self.failures.saturating_sub(1).min(16));
-        let pause = doubled.min(settings.backoff_max);
+        let pause = doubled.min(if live { settings.live_backoff_max } else { settings.backoff_max });
         let random = RandomState::new().build_hasher().finish() % 1000;
         pause.mul_f64(0.75 + random as f64 / 4000.0)
     }
@@ -83,12 +83,17 @@ mod tests {
         let now = Instant::now();
         for expected in [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0] {
             patience.answered(now);
-            let pause = patience.pause(&settings).as_secs_f64();
+            let pause = patience.pause(&settings, false).as_secs_f64();
             assert!((expected * 0.75..=expected).contains(&pause), "{pause} is not about {expected}");
         }
         patience.byte();
         patience.answered(now);
-        assert!(patience.pause(&settings) <= settings.backoff_min);
+        assert!(patience.pause(&settings, false) <= settings.backoff_min);
+        for _ in 0..20 {
+            patience.answered(now);
+        }
+        assert!(patience.pause(&settings, true) > Duration::from_secs(20));
+        assert!(patience.pause(&settings, true) <= Duration::from_secs(30));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
@@ -10,6 +11,8 @@ use tokio::task::AbortHandle;
 use tracing::{debug, info, warn};
 
 use super::buffer::{Budget, PAGE, Store};
+use super::icy::{Station, StreamTitle};
+use super::titles::Titles;
 use super::{Status, StreamError, StreamEvent, Wait, WaitReason};
 
 /// A reader that is ahead of the connection by no more than this is served by reading on.
@@ -32,6 +35,8 @@ pub(super) struct Shared {
     /// Held until the first call of `changes`, so that it misses nothing.
     first: Mutex<Option<broadcast::Receiver<StreamEvent>>>,
     task: OnceLock<AbortHandle>,
+    /// The reader has reached a title that nobody has taken. Looked at without the lock.
+    title_due: AtomicBool,
 }
 
 struct State {
@@ -56,6 +61,11 @@ struct State {
     deadline: Option<Instant>,
     /// Where other recordings begin that the reader has not entered yet, in order.
     stretches: VecDeque<Stretch>,
+    titles: Titles,
+    /// It is known to have no end.
+    live: bool,
+    /// What the station says about itself was told.
+    introduced: bool,
 }
 
 /// Bytes that do not continue those before them: a station's new connection, or what follows a discontinuity.
@@ -128,6 +138,9 @@ impl Shared {
             re_resolved: 0,
             deadline: None,
             stretches: VecDeque::new(),
+            titles: Titles::default(),
+            live: false,
+            introduced: false,
         };
         Shared {
             track,
@@ -137,6 +150,7 @@ impl Shared {
             events,
             first: Mutex::new(Some(first)),
             task: OnceLock::new(),
+            title_due: AtomicBool::new(false),
         }
     }
 
@@ -204,7 +218,22 @@ impl Shared {
             waiting: state.waiting,
             bytes_fetched: state.bytes_fetched,
             error: state.failed.clone(),
+            live: state.live,
         }
+    }
+
+    pub fn is_live(&self) -> bool {
+        self.lock().live
+    }
+
+    /// See [`StreamHandle::take_title`](super::StreamHandle::take_title).
+    pub fn take_title(&self) -> Option<StreamTitle> {
+        if !self.title_due.swap(false, Ordering::AcqRel) {
+            return None;
+        }
+        let mut state = self.lock();
+        let reader = state.reader;
+        state.titles.take(reader)
     }
 }
 
@@ -222,7 +251,8 @@ impl Shared {
             if border == 0 {
                 return Ok(0);
             }
-            let most = out.len().min(usize::try_from(border).unwrap_or(usize::MAX));
+            let most = usize::try_from(border).unwrap_or(usize::MAX).min(state.titles.most(at, state.live));
+            let most = out.len().min(most);
             let count = state.store.read(at, &mut out[..most]);
             if count > 0 || out.is_empty() {
                 self.advance(&mut state, at + count as u64);
@@ -245,6 +275,9 @@ impl Shared {
     fn advance(&self, state: &mut State, to: u64) {
         let crossed = state.reader / PAGE != to / PAGE;
         state.reader = to;
+        if state.titles.is_due(to) {
+            self.title_due.store(true, Ordering::Release);
+        }
         if crossed {
             state.store.trim(to);
             // Not for each page: waking the main thread costs more than fetching much at once.
@@ -415,10 +448,12 @@ impl Shared {
         let mut state = self.lock();
         let first = state.known.is_none();
         let (content_type, total) = (known.content_type.clone(), known.total);
+        state.live |= known.live;
         match &mut state.known {
             Some(before) => {
                 before.total = before.total.or(known.total);
                 before.ranges = known.ranges;
+                before.live |= known.live;
                 before.host = known.host;
             }
             empty => *empty = Some(known),
@@ -451,6 +486,24 @@ impl Shared {
         state.stretches.push_back(Stretch { at, content_type });
         drop(state);
         self.readable.notify_all();
+    }
+
+    /// It is known to have no end, before any answer.
+    pub fn live(&self) {
+        self.lock().live = true;
+    }
+
+    /// A title that belongs to what lies at `at` and after.
+    pub fn title(&self, at: u64, title: StreamTitle) {
+        debug!(track = self.track, at, title = title.text, "the station tells a title");
+        self.lock().titles.push(at, title);
+    }
+
+    /// What a station says about itself; told once.
+    pub fn station(&self, station: Station) {
+        if !std::mem::replace(&mut self.lock().introduced, true) {
+            self.emit(StreamEvent::Station(station));
+        }
     }
 
     /// A connection begins at `at`.

@@ -1,6 +1,7 @@
 //! The whole of a stream against a real server on a real socket.
 
 mod address;
+mod radio;
 mod reach;
 mod resume;
 mod seek;
@@ -43,6 +44,7 @@ fn settings() -> Settings {
         resolve_pause: Duration::from_millis(100),
         backoff_min: Duration::from_millis(10),
         backoff_max: Duration::from_millis(100),
+        live_backoff_max: Duration::from_millis(100),
         alternative_after: Duration::from_millis(200),
         ..Settings::default()
     }

@@ -86,7 +86,7 @@ impl Fetch {
                 let ResolveErrorKind::Later(pause) = error.kind else { return Err(self.unresolved(error)) };
                 let now = Instant::now();
                 let failed = self.patience.useless_resolve(now, !self.outage);
-                if failed >= MAX_USELESS_RESOLVES && !self.outage {
+                if failed >= MAX_USELESS_RESOLVES && !self.outage && !self.is_heard_live() {
                     return Err(self.unresolved(error));
                 }
                 if let Some(pause) = pause {
