@@ -265,7 +265,7 @@ async fn answer(mut response: Response, host: String) -> Result<Answer, NoAnswer
         let (status, length) = (response.status().as_u16(), response.content_length());
         let headers = std::mem::take(response.headers_mut());
         return Ok(answer_of(status, length, &headers, host, false, |interval| {
-            Incoming::Web(WebBody::new(response, Bytes::new(), interval))
+            Incoming::Web(Box::new(WebBody::new(response, Bytes::new(), interval)))
         }));
     }
     let mut read = BytesMut::new();
@@ -282,7 +282,7 @@ async fn answer(mut response: Response, host: String) -> Result<Answer, NoAnswer
     };
     let body = read.split_off(head.length).freeze();
     Ok(answer_of(head.status, None, &head.headers, host, true, |interval| {
-        Incoming::Web(WebBody::new(response, body, interval))
+        Incoming::Web(Box::new(WebBody::new(response, body, interval)))
     }))
 }
 

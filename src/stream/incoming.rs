@@ -22,7 +22,7 @@ static READS: Semaphore = Semaphore::const_new(2);
 /// The body of an answer.
 pub(super) enum Incoming {
     /// From a server.
-    Web(WebBody),
+    Web(Box<WebBody>),
     /// From a file.
     File(FileBody),
 }

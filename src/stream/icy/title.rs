@@ -54,8 +54,8 @@ fn value(bytes: &[u8]) -> (&[u8], &[u8]) {
         let after = bytes[at + 2..].trim_ascii();
         after.is_empty() || key_length(after).is_some()
     };
-    let closing = bytes.windows(2).enumerate().filter(|(_, pair)| *pair == b"';").map(|(at, _)| at);
-    match closing.clone().find(ends).or(closing.last()) {
+    let mut closing = bytes.windows(2).enumerate().filter(|(_, pair)| *pair == b"';").map(|(at, _)| at);
+    match closing.clone().find(ends).or_else(|| closing.next_back()) {
         Some(at) => (&bytes[..at], &bytes[at + 2..]),
         None => (bytes.strip_suffix(b"'").unwrap_or(bytes), &[]),
     }
