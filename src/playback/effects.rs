@@ -4,6 +4,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::actor::{Held, Inbox, Playback};
 use super::feeder::Message;
+use super::names;
 use crate::control::{Notice, Reason};
 use crate::player::{Effect, Event, Ticket};
 use crate::stream::{StreamEvent, StreamHandle, WaitReason};
@@ -157,11 +158,13 @@ impl Playback {
             }
             StreamEvent::Prefetching | StreamEvent::Renewing => {}
             StreamEvent::Station(station) => {
+                let info = names::of_station(&station);
                 self.say(
                     Some(entry),
                     "station",
-                    station.name.unwrap_or_else(|| "a radio station".to_owned()),
+                    info.title.clone().unwrap_or_else(|| "a station".to_owned()),
                 );
+                self.happened(Event::Introduced(entry, info));
             }
             StreamEvent::Complete => {
                 self.happened(Event::Fetched(ticket));

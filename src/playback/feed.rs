@@ -16,6 +16,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::actor::Inbox;
 use super::feeder::{Message, Told};
+use super::names;
 use super::open::OpenTrack;
 use crate::decode::{Converter, DecodeError};
 use crate::output::{BeginState, CardFormat, Mark, PcmWriter};
@@ -100,6 +101,8 @@ enum Step {
 impl Work {
     fn new(ticket: Ticket, track: Box<OpenTrack>, converter: Option<Conversion>) -> Work {
         let unmarked = Some(track.start_frame);
+        // What a station's first bytes say is about what it plays, and shown when that is heard.
+        let links = if track.stream.is_live() { u32::MAX } else { track.decoder.links_before() };
         Work {
             ticket,
             follows: None,
@@ -111,7 +114,7 @@ impl Work {
             converter,
             unmarked,
             part: 0,
-            links: 0,
+            links,
             undecided: false,
             stage: Stage::Decoding,
         }
@@ -122,8 +125,10 @@ impl Work {
         let links = self.track.decoder.links_before();
         let chained = std::mem::replace(&mut self.links, links) != links;
         let tags = chained.then(|| self.track.decoder.tags()).filter(|tags| tags.title.is_some());
-        self.part += u64::from(tags.is_some());
-        tags
+        let told = self.track.stream.take_title().and_then(|title| names::of_title(&title.text));
+        let new = told.or(tags);
+        self.part += u64::from(new.is_some());
+        new
     }
 
     /// Forgets what was decoded: the next sound begins at this frame.

@@ -10,6 +10,7 @@ mod buffer;
 mod effects;
 mod feed;
 mod feeder;
+mod names;
 mod open;
 mod persist;
 

@@ -107,8 +107,10 @@ pub enum Event {
     DeviceBack(String),
     /// The card came back with another format: decode again from where the ear is.
     NeedsRestart,
-    /// More became known about an entry.
+    /// The plugin told more about an entry.
     Info(EntryId, TrackInfo),
+    /// A station told what it is called. What a plugin said comes first.
+    Introduced(EntryId, TrackInfo),
     /// Time passed.
     Tick,
 }

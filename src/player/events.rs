@@ -56,6 +56,7 @@ impl Machine {
             Event::DeviceBack(message) => self.device_back(message, &mut effects),
             Event::NeedsRestart => self.jump(self.position(now), &mut effects),
             Event::Info(entry, info) => self.learn(entry, &info, Source::Plugin, &mut effects),
+            Event::Introduced(entry, info) => self.learn(entry, &info, Source::Container, &mut effects),
             Event::Tick => self.tick(now, &mut effects),
         }
         self.plan(now, &mut effects);
@@ -63,7 +64,8 @@ impl Machine {
     }
 
     fn opened(&mut self, ticket: Ticket, track: OpenedTrack, effects: &mut Vec<Effect>) {
-        let info = track.info.clone();
+        // What a station's bytes say is about what it plays at the moment.
+        let info = if track.live { TrackInfo::default() } else { track.info.clone() };
         let (start, exact) = (track.start, !track.start_is_a_guess);
         let seekable = track.not_seekable.is_none();
         self.opened.insert(ticket, track);

@@ -310,8 +310,7 @@ impl Fetch {
 impl Fetch {
     /// Reads a body as far as it is needed and there is room.
     async fn transfer(&mut self, mut body: Body) -> Stop {
-        let begun = Instant::now();
-        let mut last = begun;
+        let mut last = body.began;
         loop {
             if body.end == Some(body.at) {
                 return Stop::Done;
@@ -329,7 +328,8 @@ impl Fetch {
                 Put::Took(_) => {}
             }
             let renew_at = self.renew_at();
-            let close_at = self.shared.held_since().map(|since| since.max(begun) + self.settings.idle_close);
+            let close_at =
+                self.shared.held_since().map(|since| since.max(body.began) + self.settings.idle_close);
             tokio::select! {
                 chunk = body.incoming.chunk() => match chunk {
                     Ok(Some(Piece::Title(title))) => self.shared.title(body.at, title),
