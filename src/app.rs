@@ -7,7 +7,7 @@ use sd_notify::NotifyState;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{broadcast, watch};
 
-use crate::config::Config;
+use crate::config::{Config, Stream};
 use crate::control::dbus::{self, Bus, Services};
 use crate::control::{State, controller};
 use crate::output::{self, Output};
@@ -119,7 +119,9 @@ fn plugin_settings(config: &Config, places: &Places) -> plugin::Settings {
 }
 
 fn stream_settings(config: &Config) -> stream::Settings {
-    stream::Settings { buffer: config.stream.buffer.0, ..stream::Settings::default() }
+    let Stream { buffer, spool, spool_size } = config.stream.clone();
+    let spool = spool.map(|folder| (folder, spool_size.0));
+    stream::Settings { buffer: buffer.0, spool, ..stream::Settings::default() }
 }
 
 fn output_settings(config: &Config) -> output::Settings {

@@ -91,11 +91,15 @@ impl<'de> Deserialize<'de> for Devices {
 pub struct Stream {
     /// Memory for the bytes of all open tracks together.
     pub buffer: Size,
+    /// A folder in which more of them is kept, instead of in memory.
+    pub spool: Option<PathBuf>,
+    /// How much of that.
+    pub spool_size: Size,
 }
 
 impl Default for Stream {
     fn default() -> Self {
-        Stream { buffer: Size(6 << 20) }
+        Stream { buffer: Size(6 << 20), spool: None, spool_size: Size(64 << 20) }
     }
 }
 
@@ -320,6 +324,13 @@ impl Config {
         }
         if !(2 << 20..=1 << 30).contains(&self.stream.buffer.0) {
             return complain("stream", "buffer", "from \"2 MiB\" to \"1 GiB\"".to_owned());
+        }
+        if self.stream.spool.as_ref().is_some_and(|folder| !folder.is_absolute()) {
+            return complain("stream", "spool", "the absolute path of a folder, best on a tmpfs".to_owned());
+        }
+        let spool_sizes = self.stream.buffer.0..=1 << 34;
+        if self.stream.spool.is_some() && !spool_sizes.contains(&self.stream.spool_size.0) {
+            return complain("stream", "spool_size", "from the size of `buffer` to \"16 GiB\"".to_owned());
         }
         if self.player.save_position_s > A_DAY_S {
             return complain("player", "save_position_s", format!("at most {A_DAY_S} seconds"));

@@ -2,16 +2,45 @@
 //! open tracks share.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
 
+use super::spool::{Slot, Spool};
+
 /// Bytes in a page.
 pub(super) const PAGE: u64 = 64 * 1024;
 
+/// Where the bytes of a page are.
+enum Data {
+    Memory(Box<[u8]>),
+    Spooled(Slot),
+}
+
+impl Data {
+    /// False where the disk failed.
+    fn write(&mut self, offset: usize, bytes: &[u8]) -> bool {
+        match self {
+            Data::Memory(data) => data[offset..offset + bytes.len()].copy_from_slice(bytes),
+            Data::Spooled(slot) => return slot.write(offset, bytes).is_ok(),
+        }
+        true
+    }
+
+    /// False where the disk failed.
+    fn read(&self, offset: usize, out: &mut [u8]) -> bool {
+        match self {
+            Data::Memory(data) => out.copy_from_slice(&data[offset..offset + out.len()]),
+            Data::Spooled(slot) => return slot.read(offset, out).is_ok(),
+        }
+        true
+    }
+}
+
 /// A piece of the file, aligned to its own size, of which `from..to` is filled.
 struct Page {
-    data: Box<[u8]>,
+    data: Data,
     from: usize,
     to: usize,
     /// When it was last read; 0 is never.
@@ -58,7 +87,11 @@ impl Store {
             return 0;
         }
         let count = out.len().min(page.to - offset);
-        out[..count].copy_from_slice(&page.data[offset..offset + count]);
+        if !page.data.read(offset, &mut out[..count]) {
+            // It can be had again from where it came.
+            self.remove(at / PAGE);
+            return 0;
+        }
         page.read = clock;
         count
     }
@@ -69,18 +102,20 @@ impl Store {
         while done < bytes.len() {
             let position = at + done as u64;
             let (index, offset) = (position / PAGE, (position % PAGE) as usize);
-            if !self.pages.contains_key(&index) && !self.make_room(reader, index) {
-                break;
-            }
-            let empty = || Page {
-                data: vec![0; PAGE as usize].into_boxed_slice(),
-                from: offset,
-                to: offset,
-                read: 0,
+            let page = match self.pages.entry(index) {
+                Entry::Occupied(held) => held.into_mut(),
+                Entry::Vacant(_) => {
+                    let Some(data) = self.make_room(reader, index) else { break };
+                    let page = Page { data, from: offset, to: offset, read: 0 };
+                    self.pages.entry(index).or_insert(page)
+                }
             };
-            let page = self.pages.entry(index).or_insert_with(empty);
             let count = (bytes.len() - done).min(PAGE as usize - offset);
-            page.data[offset..offset + count].copy_from_slice(&bytes[done..done + count]);
+            if !page.data.write(offset, &bytes[done..done + count]) {
+                // Once more, in memory.
+                self.remove(index);
+                continue;
+            }
             if offset <= page.to && offset + count >= page.from {
                 page.from = page.from.min(offset);
                 page.to = page.to.max(offset + count);
@@ -125,7 +160,9 @@ impl Store {
 
     /// Gives back everything, for ever: nothing can be written afterwards.
     pub fn close(&mut self) {
-        self.pages.clear();
+        while let Some((_, page)) = self.pages.pop_first() {
+            self.share.give_back(page.data);
+        }
         self.share.leave();
     }
 
@@ -140,20 +177,28 @@ impl Store {
         self.pages.len() as u64 * PAGE
     }
 
-    fn make_room(&mut self, reader: u64, index: u64) -> bool {
-        while !self.share.take() {
+    /// An empty page, for which another may have to go.
+    fn make_room(&mut self, reader: u64, index: u64) -> Option<Data> {
+        loop {
+            if let Some(data) = self.share.take() {
+                return Some(data);
+            }
             if !self.evict(reader, index) {
-                return false;
+                return None;
             }
         }
-        true
     }
 
     fn evict(&mut self, reader: u64, writing: u64) -> bool {
         let Some(index) = self.victim(reader, writing) else { return false };
-        self.pages.remove(&index);
-        self.share.give_back();
+        self.remove(index);
         true
+    }
+
+    fn remove(&mut self, index: u64) {
+        if let Some(page) = self.pages.remove(&index) {
+            self.share.give_back(page.data);
+        }
     }
 
     /// The page to give up first: never read before read long ago, far before near, so that the beginnings
@@ -175,11 +220,19 @@ impl Store {
     }
 }
 
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
 /// The memory that all open tracks may use together.
 #[derive(Clone)]
 pub(super) struct Budget {
-    /// In pages.
-    total: usize,
+    /// In pages, of memory.
+    memory: usize,
+    /// Where pages are kept instead, as long as there is room.
+    spool: Option<Arc<Spool>>,
     /// What each track gets even while the others hold the rest.
     reserve: usize,
     state: Arc<Mutex<BudgetState>>,
@@ -188,6 +241,8 @@ pub(super) struct Budget {
 #[derive(Default)]
 struct BudgetState {
     used: usize,
+    /// How many of these are in memory.
+    in_memory: usize,
     /// Pages by track.
     tracks: BTreeMap<u64, Track>,
     next: u64,
@@ -201,8 +256,20 @@ struct Track {
 
 impl Budget {
     pub fn new(bytes: u64) -> Self {
-        let total = (bytes / PAGE).max(4) as usize;
-        Budget { total, reserve: (total / 8).clamp(1, 4), state: Arc::default() }
+        let memory = (bytes / PAGE).max(4) as usize;
+        Budget { memory, spool: None, reserve: (memory / 8).clamp(1, 4), state: Arc::default() }
+    }
+
+    /// Pages go into this first.
+    pub fn with_spool(self, spool: Spool) -> Self {
+        Budget { spool: Some(Arc::new(spool)), ..self }
+    }
+
+    /// Pages that there can be. Where the spool is full, memory is what is left.
+    fn total(&self) -> usize {
+        let Some(spool) = &self.spool else { return self.memory };
+        let capacity = spool.capacity();
+        if capacity < spool.pages() { capacity + self.memory } else { capacity }
     }
 
     /// Another track's share. `freed` is notified when memory may have become free.
@@ -228,7 +295,8 @@ impl Budget {
 
     /// Pages for one of `tracks`. One alone leaves a little, so that the next can begin.
     fn limit(&self, tracks: usize) -> usize {
-        if tracks <= 1 { self.total - self.reserve } else { (self.total / 2).max(self.reserve) }
+        let total = self.total();
+        if tracks <= 1 { total - self.reserve } else { (total / 2).max(self.reserve) }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BudgetState> {
@@ -253,7 +321,7 @@ impl Share {
         }
         let own = self.own(state);
         let quota = self.budget.limit(state.tracks.len()).saturating_sub(own);
-        let common = self.budget.total.saturating_sub(state.used);
+        let common = self.budget.total().saturating_sub(state.used);
         quota.min(common.max(self.budget.reserve.saturating_sub(own)))
     }
 
@@ -266,16 +334,28 @@ impl Share {
         self.free() > 0
     }
 
-    fn take(&self) -> bool {
+    /// An empty page, if there may be another.
+    fn take(&self) -> Option<Data> {
         let mut state = self.budget.lock();
         if self.free_in(&state) == 0 {
-            return false;
+            return None;
+        }
+        let slot = self.budget.spool.as_ref().and_then(Spool::claim);
+        // The spool may have turned out to be full just now.
+        if slot.is_none() && (self.free_in(&state) == 0 || state.in_memory >= self.budget.memory) {
+            return None;
         }
         state.used += 1;
         if let Some(track) = state.tracks.get_mut(&self.id) {
             track.pages += 1;
         }
-        true
+        Some(match slot {
+            Some(slot) => Data::Spooled(slot),
+            None => {
+                state.in_memory += 1;
+                Data::Memory(vec![0; PAGE as usize].into_boxed_slice())
+            }
+        })
     }
 
     /// Whether the track holds more than its part, because another was opened meanwhile.
@@ -284,9 +364,11 @@ impl Share {
         self.own(&state) > self.budget.limit(state.tracks.len())
     }
 
-    fn give_back(&self) {
+    fn give_back(&self, data: Data) {
         let mut state = self.budget.lock();
         state.used = state.used.saturating_sub(1);
+        state.in_memory -= usize::from(matches!(data, Data::Memory(_)));
+        drop(data);
         if let Some(track) = state.tracks.get_mut(&self.id) {
             track.pages = track.pages.saturating_sub(1);
         }
@@ -300,9 +382,7 @@ impl Share {
     /// Leaves the others the whole.
     fn leave(&self) {
         let mut state = self.budget.lock();
-        if let Some(track) = state.tracks.remove(&self.id) {
-            state.used = state.used.saturating_sub(track.pages);
-        }
+        state.tracks.remove(&self.id);
         for track in state.tracks.values() {
             track.freed.notify_one();
         }
@@ -319,6 +399,7 @@ impl Drop for Share {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::spool::tests::on_a_full_disk;
     use super::*;
 
     fn byte(at: u64) -> u8 {
@@ -327,6 +408,33 @@ mod tests {
 
     fn bytes(at: u64, count: u64) -> Vec<u8> {
         (at..at + count).map(byte).collect()
+    }
+
+    /// In memory; in a spool; in one whose disk is full.
+    fn budget(spool: usize) -> (Budget, Option<tempfile::TempDir>) {
+        match spool {
+            0 => (Budget::new(16 * PAGE), None),
+            1 => {
+                let folder = tempfile::tempdir().unwrap();
+                let spool = Spool::open(folder.path(), 16 * PAGE).unwrap();
+                (Budget::new(4 * PAGE).with_spool(spool), Some(folder))
+            }
+            _ => (Budget::new(8 * PAGE).with_spool(on_a_full_disk(16 * PAGE)), None),
+        }
+    }
+
+    #[test]
+    fn a_spool_on_a_full_disk_leaves_what_memory_allows() {
+        let (budget, _) = budget(2);
+        let mut store = store(&budget);
+        let held = store.write(0, &bytes(0, 20 * PAGE), 0) as u64;
+        assert_eq!(held, 7 * PAGE, "the eighth is for the next track");
+        let mut out = vec![0; PAGE as usize];
+        for page in 0..7 {
+            assert_eq!(store.read(page * PAGE, &mut out), out.len());
+            assert!(out == bytes(page * PAGE, PAGE));
+        }
+        assert!(!store.has_room(held, 0), "nor is there said to be room");
     }
 
     fn store(budget: &Budget) -> Store {
@@ -338,9 +446,10 @@ mod tests {
 
         #[test]
         fn whatever_is_written_and_read_the_bytes_are_right_and_the_memory_bounded(
-            steps in prop::collection::vec((0u64..40 * PAGE, 1u64..3 * PAGE, any::<bool>()), 1..60)
+            steps in prop::collection::vec((0u64..40 * PAGE, 1u64..3 * PAGE, any::<bool>()), 1..60),
+            spool in 0usize..3
         ) {
-            let budget = Budget::new(16 * PAGE);
+            let (budget, _folder) = budget(spool);
             let mut store = store(&budget);
             let mut reader = 0;
             let mut out = vec![0; PAGE as usize];
@@ -360,10 +469,11 @@ mod tests {
                     let before = store.extent(reader);
                     let room = store.has_room(at, reader);
                     let written = store.write(at, &bytes(at, count), reader) as u64;
-                    prop_assert_eq!(room, written > 0);
+                    // A spool that turns out to be full halves what there is.
+                    prop_assert!(room == (written > 0) || spool == 2 && room);
                     // A page that is written to apart from what it held gives that up; others must stay.
                     let apart = at / PAGE..=(at + count) / PAGE;
-                    prop_assert!(store.extent(reader) >= before || apart.contains(&(store.extent(reader) / PAGE)));
+                    prop_assert!(store.extent(reader) >= before || spool == 2 || apart.contains(&(store.extent(reader) / PAGE)));
                 }
                 prop_assert!(store.memory() <= 16 * PAGE);
                 prop_assert_eq!(budget.used(), store.memory());

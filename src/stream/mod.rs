@@ -20,15 +20,17 @@ mod reach;
 mod reader;
 mod shared;
 mod source;
+mod spool;
 #[cfg(test)]
 mod tests;
 mod titles;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::broadcast;
+use tracing::warn;
 
 pub use error::StreamError;
 pub use file::UserFolders;
@@ -41,6 +43,7 @@ use buffer::Budget;
 use fetch::Fetch;
 use http::Web;
 use shared::Shared;
+use spool::Spool;
 
 use crate::track::{Resolve, ResolvedStream};
 
@@ -49,6 +52,8 @@ use crate::track::{Resolve, ResolvedStream};
 pub struct Settings {
     /// Bytes that all open tracks hold together (at most two are open); at least 256 KiB.
     pub buffer: u64,
+    /// A folder, and how many bytes may be kept in it instead of in memory.
+    pub spool: Option<(PathBuf, u64)>,
     /// Bytes behind the reader that stay for seeks back; at most an eighth of `buffer` is used.
     pub behind: u64,
     /// What servers are told.
@@ -79,6 +84,7 @@ impl Default for Settings {
     fn default() -> Self {
         Settings {
             buffer: 6 * 1024 * 1024,
+            spool: None,
             behind: 512 * 1024,
             user_agent: concat!("segue/", env!("CARGO_PKG_VERSION")).to_owned(),
             connect_timeout: Duration::from_secs(5),
@@ -104,11 +110,21 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// Installs the TLS provider. Certificates are read when the first stream needs them.
+    /// Installs the TLS provider and opens the spool; without one, memory does. Blocks on the disk. Certificates are read when the first stream needs them.
     pub fn new(settings: Settings) -> Result<Self, StreamError> {
         let settings = Arc::new(settings);
         let web = Web::new(Arc::clone(&settings)).map_err(StreamError::Setup)?;
-        Ok(Streams { web: Arc::new(web), budget: Budget::new(settings.buffer), settings })
+        let mut budget = Budget::new(settings.buffer);
+        if let Some((folder, bytes)) = &settings.spool {
+            budget = match Spool::open(folder, *bytes) {
+                Ok(spool) => budget.with_spool(spool),
+                Err(error) => {
+                    warn!(folder = %folder.display(), %error, "no spool there, tracks are held in memory; check [stream] spool");
+                    budget
+                }
+            };
+        }
+        Ok(Streams { web: Arc::new(web), budget, settings })
     }
 
     /// Begins to fetch at once. `name` is what logs and errors call the track. Must be called within a
@@ -119,7 +135,8 @@ impl Streams {
         resolver: Arc<dyn Resolve>,
         name: String,
     ) -> (Reader, StreamHandle) {
-        let behind = self.settings.behind.min(self.settings.buffer / 8);
+        let spooled = self.settings.spool.as_ref().map_or(0, |(_, bytes)| *bytes);
+        let behind = self.settings.behind.min(self.settings.buffer.max(spooled) / 8);
         let shared = Arc::new(Shared::new(name, &self.budget, behind));
         let fetch = Fetch::new(
             Arc::clone(&shared),
