@@ -83,6 +83,7 @@ impl Spool {
         if state.takes_no_more() { state.used } else { self.pages }
     }
 
+    #[allow(clippy::useless_conversion)] // they have 32 bits on 32-bit machines
     fn has_space(&self) -> bool {
         fstatvfs(&self.file).is_ok_and(|disk| {
             u64::from(disk.blocks_available()) * u64::from(disk.fragment_size()) >= LEFT_FREE + PAGE
