@@ -10,7 +10,7 @@ use std::mem;
 use bytes::Bytes;
 use reqwest::header::HeaderMap;
 
-pub(super) use charset::shown;
+pub(super) use charset::{decode, shown, tidy};
 pub(super) use head::parse_head;
 pub use title::StreamTitle;
 

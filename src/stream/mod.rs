@@ -15,6 +15,7 @@ mod http;
 mod icy;
 mod incoming;
 mod patience;
+mod playlist;
 mod range;
 mod reach;
 mod reader;
@@ -35,6 +36,7 @@ use tracing::warn;
 pub use error::StreamError;
 pub use file::UserFolders;
 pub use icy::{Station, StreamTitle};
+pub use playlist::PlaylistEntry;
 /// Why an address is none of the internet's: it needs the scope for the local network.
 pub(crate) use reach::refusal as out_of_reach;
 pub use reader::Reader;
