@@ -156,7 +156,7 @@ impl Playback {
                 let size = total.map(|total| format!(", {} KiB", total.div_ceil(1024))).unwrap_or_default();
                 self.say(Some(entry), "fetching", format!("{what}{size}"));
             }
-            StreamEvent::Prefetching | StreamEvent::Renewing => {}
+            StreamEvent::Prefetching | StreamEvent::Renewing | StreamEvent::Playlist(_) => {}
             StreamEvent::Station(station) => {
                 let info = names::of_station(&station);
                 self.say(

@@ -75,6 +75,16 @@ pub enum StreamError {
         /// The rule.
         why: String,
     },
+    /// A playlist leads to nothing that can be played: skip it.
+    #[error("{track}: the playlist on {host} cannot be played: {why}")]
+    Playlist {
+        /// The track's name.
+        track: String,
+        /// Host of the playlist.
+        host: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A file cannot be read: skip it.
     #[error("{track}: {why}")]
     File {

@@ -2,26 +2,26 @@
 //! come.
 
 mod renew;
+mod request;
 mod setback;
+mod stations;
 
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-use futures_util::stream::{FuturesUnordered, StreamExt};
-use tokio::time::{sleep, sleep_until, timeout};
-use url::Url;
+use tokio::time::sleep_until;
 
-use super::file;
-use super::http::{Answer, NoAnswer, Web};
+use super::http::{Answer, Web};
 use super::icy::Piece;
 use super::incoming::Incoming;
 use super::patience::Patience;
-use super::range::{Asked, Entity, Verdict, judge};
+use super::range::{Asked, Entity, Verdict};
 use super::shared::{Known, Put, Shared};
 use super::source::Source;
 use super::{Settings, StreamError};
 use crate::track::{Resolve, ResolveError, ResolvedStream, Resolving};
 use renew::renewed;
+use stations::Stations;
 
 /// Failed resolves since the last new byte after which a track is given up.
 const MAX_USELESS_RESOLVES: u32 = 3;
@@ -38,6 +38,8 @@ pub(super) struct Fetch {
     source: Source,
     /// What was learnt of the file so far; each further answer must agree.
     entity: Entity,
+    /// What was found in playlists, where the source is one.
+    stations: Stations,
     /// A fresh address that is being asked for while the old one still serves.
     renewal: Option<Renewal>,
     /// When the last resolve was begun.
@@ -120,6 +122,7 @@ impl Fetch {
             resolver,
             source,
             entity: Entity::default(),
+            stations: Stations::default(),
             renewal: None,
             resolve_not_before: None,
             must_resolve: false,
@@ -157,116 +160,17 @@ impl Fetch {
     }
 }
 
-/// Requests.
+/// Answers.
 impl Fetch {
-    /// Asks the candidates in turn: the next one when the former failed or was silent for a second. None when
-    /// the file turned out to have ended.
-    async fn request(&mut self, at: u64) -> Result<Option<Body>, Setback> {
-        let asked = if self.source.ranges { Asked::From(at) } else { Asked::Whole };
-        let order = self.source.order();
-        let mut asking = FuturesUnordered::new();
-        let mut next = 0;
-        let mut worst: Option<Setback> = None;
-        let (index, answer) = loop {
-            if asking.is_empty() {
-                match order.get(next) {
-                    Some(&index) => asking.push(self.ask(index, asked)),
-                    None => {
-                        return Err(
-                            worst.unwrap_or_else(|| Setback::Failing("no address is known".to_owned()))
-                        );
-                    }
-                }
-                next += 1;
-            }
-            tokio::select! {
-                Some((index, result)) = asking.next() => match result {
-                    Ok(answer) => match self.judge(asked, &answer) {
-                        Err(setback) => {
-                            if worst.as_ref().is_none_or(|worst| setback.rank() > worst.rank()) {
-                                worst = Some(setback);
-                            }
-                        }
-                        Ok(verdict) => break (index, (answer, verdict)),
-                    },
-                    Err(setback) => {
-                        if worst.as_ref().is_none_or(|worst| setback.rank() > worst.rank()) {
-                            worst = Some(setback);
-                        }
-                    }
-                },
-                () = sleep(self.settings.alternative_after), if next < order.len() => {
-                    asking.push(self.ask(order[next], asked));
-                    next += 1;
-                }
-            }
-        };
-        drop(asking);
-        self.source.preferred = index;
-        let (answer, verdict) = answer;
-        Ok(self.believe(at, asked, answer, verdict))
-    }
-
-    async fn ask(&self, index: usize, asked: Asked) -> (usize, Result<Answer, Setback>) {
-        let url = &self.source.candidates[index];
-        if url.scheme() == "file" {
-            return (index, self.ask_disk(url, asked).await);
-        }
-        let headers = self.source.headers_for(url);
-        // Not for the rest of a file: what has titles in it has other offsets.
-        let titles = self.source.resolved.live || self.shared.fetched() == 0;
-        let (reach, validator) = (self.source.resolved.reach, self.entity.validator());
-        let sent = self.web.get(url, &headers, reach, asked, validator, titles);
-        let result = match timeout(self.settings.connect_timeout + self.settings.silence, sent).await {
-            Err(_) => Err(Setback::Failing(format!("{} did not answer in time", super::http::host(url)))),
-            Ok(Err(NoAnswer::Unreachable(why))) => Err(Setback::Unreachable(why)),
-            Ok(Err(NoAnswer::Failing(why))) => Err(Setback::Failing(why)),
-            Ok(Err(NoAnswer::Forbidden { host, why })) => {
-                Err(Setback::Final(StreamError::Forbidden { track: self.shared.track.clone(), host, why }))
-            }
-            Ok(Ok(answer)) => Ok(answer),
-        };
-        (index, result)
-    }
-
-    /// A file of this machine, which the plugin was granted.
-    async fn ask_disk(&self, url: &Url, asked: Asked) -> Result<Answer, Setback> {
-        let files = &self.source.resolved.files;
-        match timeout(self.settings.silence, file::ask(url, files, asked)).await {
-            Err(_) => Err(Setback::Failing("the disk does not answer".to_owned())),
-            Ok(Err(why)) => Err(Setback::Final(StreamError::File { track: self.shared.track.clone(), why })),
-            Ok(Ok(answer)) => Ok(answer),
-        }
-    }
-
-    /// Whether an answer is believed.
-    fn judge(&self, asked: Asked, answer: &Answer) -> Result<Verdict, Setback> {
-        let (host, status) = (answer.host.clone(), answer.head.status);
-        let track = self.shared.track.clone();
-        match judge(asked, &self.entity, &answer.head, SystemTime::now()) {
-            Verdict::Changed(how) => Err(Setback::Final(StreamError::Changed { track, host, how })),
-            Verdict::NotAsAsked(how) => Err(Setback::NotAsAsked(format!("{host}: {how}"))),
-            Verdict::Refused => Err(Setback::Refused { status, host }),
-            Verdict::Later(pause) => Err(Setback::Later(
-                pause.unwrap_or(Duration::ZERO),
-                format!("{host} is busy (status {status})"),
-            )),
-            Verdict::Failing => Err(Setback::Failing(format!("{host} has a problem (status {status})"))),
-            Verdict::Final => {
-                let tried = "which is not an answer that waiting or a fresh address would change".to_owned();
-                Err(Setback::Final(StreamError::Refused { track, host, status, tried }))
-            }
-            believed => Ok(believed),
-        }
-    }
-
     /// Notes what a believed answer says; the body if there is one.
     fn believe(&mut self, at: u64, asked: Asked, answer: Answer, verdict: Verdict) -> Option<Body> {
         self.outage = false;
         self.source.learn_date(answer.date, Instant::now());
         self.shared.set_deadline(self.source.deadline.map(|deadline| deadline.at));
         // Nobody says of a plain URL that it is endless but the server itself.
-        let endless = answer.radio && answer.head.status == 200;
+        let listed = self.source.candidates.get(self.source.preferred);
+        let listed = listed.is_some_and(|url| self.stations.is_station(url)) && answer.head.length.is_none();
+        let endless = (answer.radio || listed) && answer.head.status == 200;
         if endless && !self.source.resolved.live {
             self.source.resolved.live = true;
             self.source.ranges = false;

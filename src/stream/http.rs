@@ -74,7 +74,7 @@ impl Web {
         Ok(Web { settings, internet: OnceLock::new(), anywhere: OnceLock::new(), answers: Mutex::default() })
     }
 
-    /// One GET through redirects. `headers` go to the origin of `url` only. With `titles` a radio station is asked
+    /// One GET through redirects, and where they led. `headers` go to the origin of `url` only. With `titles` a radio station is asked
     /// to put titles between its bytes.
     pub async fn get(
         self: &Arc<Self>,
@@ -84,7 +84,7 @@ impl Web {
         asked: Asked,
         validator: Option<&str>,
         titles: bool,
-    ) -> Result<Answer, NoAnswer> {
+    ) -> Result<(Answer, Url), NoAnswer> {
         let client = self.client(reach).await?;
         let origin = url.origin();
         let mut own = true;
@@ -110,7 +110,7 @@ impl Web {
             let response = sent.map_err(|error| self.failure(&url, error))?;
             self.answered(&host(&url));
             let Some(next) = redirect(&response, &url, reach)? else {
-                return answer(response, host(&url)).await;
+                return Ok((answer(response, host(&url)).await?, url));
             };
             url = next;
         }

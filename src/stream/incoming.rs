@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use reqwest::Response;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -58,6 +58,36 @@ impl WebBody {
         WebBody { response, pending, demux: interval.map(Demux::new) }
     }
 
+    /// At least so many bytes of the beginning, or all there are; they stay in the body. None where titles are
+    /// between them.
+    pub async fn first(&mut self, least: usize) -> Result<Option<&[u8]>, String> {
+        if self.demux.is_some() {
+            return Ok(None);
+        }
+        self.fill(least).await?;
+        Ok(Some(&self.pending))
+    }
+
+    /// The whole body, where it is no longer than `most`.
+    pub async fn text(&mut self, most: usize) -> Result<Option<Bytes>, String> {
+        self.fill(most + 1).await?;
+        Ok((self.pending.len() <= most).then(|| std::mem::take(&mut self.pending)))
+    }
+
+    /// Reads until so many bytes are pending or the body has ended.
+    async fn fill(&mut self, least: usize) -> Result<(), String> {
+        let mut held = BytesMut::from(std::mem::take(&mut self.pending));
+        while held.len() < least {
+            match self.response.chunk().await {
+                Ok(Some(bytes)) => held.extend_from_slice(&bytes),
+                Ok(None) => break,
+                Err(error) => return Err(cut(error)),
+            }
+        }
+        self.pending = held.freeze();
+        Ok(())
+    }
+
     async fn piece(&mut self) -> Result<Option<Piece>, String> {
         loop {
             match &mut self.demux {
@@ -74,7 +104,7 @@ impl WebBody {
             match self.response.chunk().await {
                 Ok(Some(bytes)) => self.pending = bytes,
                 Ok(None) => return Ok(None),
-                Err(error) => return Err(format!("the connection was cut: {}", root(&error.without_url()))),
+                Err(error) => return Err(cut(error)),
             }
         }
     }
@@ -122,6 +152,10 @@ fn read_piece(file: &File, at: u64) -> io::Result<Bytes> {
             Err(error) => return Err(error),
         }
     }
+}
+
+fn cut(error: reqwest::Error) -> String {
+    format!("the connection was cut: {}", root(&error.without_url()))
 }
 
 /// The first cause, which says more than "error decoding response body".

@@ -488,6 +488,10 @@ impl Shared {
         self.readable.notify_all();
     }
 
+    pub fn tell(&self, event: StreamEvent) {
+        self.emit(event);
+    }
+
     /// It is known to have no end, before any answer.
     pub fn live(&self) {
         self.lock().live = true;

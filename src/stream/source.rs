@@ -98,6 +98,7 @@ impl Source {
 
     /// Whether it leads to the same place with the same headers.
     pub fn is_same(&self, other: &Source) -> bool {
-        self.candidates == other.candidates && self.resolved.headers == other.resolved.headers
+        let (ours, theirs) = (&self.resolved, &other.resolved);
+        ours.url == theirs.url && ours.alternatives == theirs.alternatives && ours.headers == theirs.headers
     }
 }

@@ -1,6 +1,7 @@
 //! The whole of a stream against a real server on a real socket.
 
 mod address;
+mod playlists;
 mod radio;
 mod reach;
 mod resume;

@@ -1,0 +1,161 @@
+//! Requests: whom to ask, and whether an answer is believed.
+
+use std::time::{Duration, SystemTime};
+
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use tokio::time::{sleep, timeout};
+use url::Url;
+
+use super::stations::Reply;
+use super::{Body, Fetch, Setback};
+use crate::stream::StreamError;
+use crate::stream::file;
+use crate::stream::http::{self, Answer, NoAnswer};
+use crate::stream::playlist::Found;
+use crate::stream::range::{Asked, Verdict, judge};
+
+/// An answer that is believed.
+enum Judged {
+    Playlist(Found),
+    Bytes(Box<Answer>, Verdict),
+}
+
+impl Fetch {
+    /// Asks until a candidate serves. Those that turn out to be playlists give way to what is in them. None when
+    /// the file turned out to have ended.
+    pub(super) async fn request(&mut self, at: u64) -> Result<Option<Body>, Setback> {
+        let mut read = Vec::new();
+        loop {
+            let (index, asked, reply) = match self.race(at).await {
+                Ok(won) => won,
+                Err(setback) => {
+                    self.back_to_the_list();
+                    return Err(setback);
+                }
+            };
+            match reply {
+                Judged::Playlist(found) => {
+                    if let Err(setback) = self.expand(index, found, &mut read)
+                        && self.source.candidates.is_empty()
+                    {
+                        self.back_to_the_list();
+                        return Err(setback);
+                    }
+                }
+                Judged::Bytes(answer, verdict) => {
+                    self.source.preferred = index;
+                    let body = self.believe(at, asked, *answer, verdict);
+                    self.settle(index);
+                    return Ok(body);
+                }
+            }
+        }
+    }
+
+    /// Asks the candidates in turn: the next one when the former failed or was silent for a second.
+    async fn race(&self, at: u64) -> Result<(usize, Asked, Judged), Setback> {
+        let order = self.source.order();
+        let mut asking = FuturesUnordered::new();
+        let mut next = 0;
+        let mut worst: Option<Setback> = None;
+        loop {
+            if asking.is_empty() {
+                match order.get(next) {
+                    Some(&index) => asking.push(self.ask(index, at)),
+                    None => {
+                        return Err(
+                            worst.unwrap_or_else(|| Setback::Failing("no address is known".to_owned()))
+                        );
+                    }
+                }
+                next += 1;
+            }
+            tokio::select! {
+                Some((index, asked, result)) = asking.next() => {
+                    match result.and_then(|reply| self.judged(asked, reply)) {
+                        Ok(judged) => return Ok((index, asked, judged)),
+                        Err(setback) => {
+                            if worst.as_ref().is_none_or(|worst| setback.rank() > worst.rank()) {
+                                worst = Some(setback);
+                            }
+                        }
+                    }
+                },
+                () = sleep(self.settings.alternative_after), if next < order.len() => {
+                    asking.push(self.ask(order[next], at));
+                    next += 1;
+                }
+            }
+        }
+    }
+
+    async fn ask(&self, index: usize, at: u64) -> (usize, Asked, Result<Reply, Setback>) {
+        let url = &self.source.candidates[index];
+        let is_list = self.stations.is_list(url);
+        let asked = if self.source.ranges && !is_list { Asked::From(at) } else { Asked::Whole };
+        if url.scheme() == "file" {
+            return (
+                index,
+                asked,
+                self.ask_disk(url, asked).await.map(|answer| Reply::Bytes(Box::new(answer))),
+            );
+        }
+        let headers = self.source.headers_for(url);
+        // Not for the rest of a file: what has titles in it has other offsets.
+        let titles = self.source.resolved.live || self.shared.fetched() == 0;
+        let validator = if is_list { None } else { self.entity.validator() };
+        let sent = async {
+            let reach = self.source.resolved.reach;
+            match self.web.get(url, &headers, reach, asked, validator, titles).await {
+                Err(NoAnswer::Unreachable(why)) => Err(Setback::Unreachable(why)),
+                Err(NoAnswer::Failing(why)) => Err(Setback::Failing(why)),
+                Err(NoAnswer::Forbidden { host, why }) => {
+                    let track = self.shared.track.clone();
+                    Err(Setback::Final(StreamError::Forbidden { track, host, why }))
+                }
+                Ok((answer, from)) => self.reply(url, asked, answer, from).await,
+            }
+        };
+        let result = timeout(self.settings.connect_timeout + self.settings.silence, sent).await;
+        let silent = || Err(Setback::Failing(format!("{} did not answer in time", http::host(url))));
+        (index, asked, result.unwrap_or_else(|_| silent()))
+    }
+
+    fn judged(&self, asked: Asked, reply: Reply) -> Result<Judged, Setback> {
+        match reply {
+            Reply::Playlist(found) => Ok(Judged::Playlist(found)),
+            Reply::Bytes(answer) => self.judge(asked, &answer).map(|verdict| Judged::Bytes(answer, verdict)),
+        }
+    }
+
+    /// A file of this machine, which the plugin was granted.
+    async fn ask_disk(&self, url: &Url, asked: Asked) -> Result<Answer, Setback> {
+        let files = &self.source.resolved.files;
+        match timeout(self.settings.silence, file::ask(url, files, asked)).await {
+            Err(_) => Err(Setback::Failing("the disk does not answer".to_owned())),
+            Ok(Err(why)) => Err(Setback::Final(StreamError::File { track: self.shared.track.clone(), why })),
+            Ok(Ok(answer)) => Ok(answer),
+        }
+    }
+
+    /// Whether an answer is believed.
+    fn judge(&self, asked: Asked, answer: &Answer) -> Result<Verdict, Setback> {
+        let (host, status) = (answer.host.clone(), answer.head.status);
+        let track = self.shared.track.clone();
+        match judge(asked, &self.entity, &answer.head, SystemTime::now()) {
+            Verdict::Changed(how) => Err(Setback::Final(StreamError::Changed { track, host, how })),
+            Verdict::NotAsAsked(how) => Err(Setback::NotAsAsked(format!("{host}: {how}"))),
+            Verdict::Refused => Err(Setback::Refused { status, host }),
+            Verdict::Later(pause) => Err(Setback::Later(
+                pause.unwrap_or(Duration::ZERO),
+                format!("{host} is busy (status {status})"),
+            )),
+            Verdict::Failing => Err(Setback::Failing(format!("{host} has a problem (status {status})"))),
+            Verdict::Final => {
+                let tried = "which is not an answer that waiting or a fresh address would change".to_owned();
+                Err(Setback::Final(StreamError::Refused { track, host, status, tried }))
+            }
+            believed => Ok(believed),
+        }
+    }
+}
