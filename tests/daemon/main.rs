@@ -17,4 +17,5 @@ mod outages;
 mod playback;
 mod plugins;
 mod queue;
+mod radio;
 mod refusals;

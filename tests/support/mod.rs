@@ -22,6 +22,7 @@ pub mod daemon;
 pub mod encode;
 pub mod plugin;
 pub mod process;
+pub mod radio;
 pub mod server;
 pub mod transfer;
 
@@ -36,7 +37,7 @@ pub mod prelude {
     pub use super::audio::Recording;
     pub use super::bus::Bus;
     pub use super::card::{Card, Clock, Fault};
-    pub use super::client::{Dict, Said, get, refusal};
+    pub use super::client::{Dict, Said, get, refusal, try_get};
     pub use super::compare::{assert_exact, assert_exact_outside, difference, likeness};
     pub use super::daemon::{Daemon, segue};
     pub use super::encode::{Codec, Encoded};
