@@ -36,18 +36,21 @@ def build(target):
 
 
 class Card:
-    """A card of its own for one player, so that no two logs mix. `clock` is what asound.conf says of it."""
+    """A card of its own for one player, so that no two logs mix. `clock` is what asound.conf says of it.
 
-    def __init__(self, library, folder, clock):
+    With `capture` it keeps what it hears, in its folder."""
+
+    def __init__(self, library, folder, clock, capture=False):
         self.folder = folder
         self.log = folder / "events.log"
         folder.mkdir(parents=True, exist_ok=True)
         self.log.unlink(missing_ok=True)
         self.configuration = folder / "asound.conf"
+        kept = "yes" if capture else "no"
         self.configuration.write_text(
             "</usr/share/alsa/alsa.conf>\n"
             f'pcm_type.vcard {{ lib "{library}" }}\n'
-            f'pcm.{DEVICE} {{ type vcard dir "{folder}" {clock} capture "no" }}\n'
+            f'pcm.{DEVICE} {{ type vcard dir "{folder}" {clock} capture "{kept}" }}\n'
         )
 
     def environment(self):

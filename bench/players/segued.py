@@ -64,7 +64,7 @@ class Segued(Player):
     def start(self):
         folder = self.card.folder
         configuration = folder / "segue.toml"
-        configuration.write_text(CONFIGURATION.format(bus=self.bus.address, device=DEVICE))
+        configuration.write_text(self.configuration())
         places = {}
         for name in ("STATE", "CACHE", "CONFIGURATION", "RUNTIME"):
             place = folder / name.lower()
@@ -73,6 +73,9 @@ class Segued(Player):
         self.spawn([self.program, "--config", configuration], environment=places)
         self.connection = open_dbus_connection(bus=self.bus.address)
         self.retry(self.look_for_name)
+
+    def configuration(self):
+        return CONFIGURATION.format(bus=self.bus.address, device=DEVICE)
 
     def look_for_name(self):
         if not self.call(BUS, "NameHasOwner", "s", NAME)[0]:
