@@ -13,14 +13,18 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import card as cards
+import long
 import measure
 import media
+import network
 import report
 from players import PlayerFailed
 from players.mpd import Mpd
 from players.mpv import Mpv
 from players.silence import Silence
 
+PARTS = ("cpu", "demand", "realtime", "start", "distance", "twice", "hour", "large")
+LONG = ("demand", "hour", "large")
 FAILURES = (PlayerFailed, TimeoutError, OSError)
 
 
@@ -33,7 +37,9 @@ class Bench:
         self.segued = segued
         self.library = cards.build(target)
         self.writer = media.compile_native(target, "silence", "-lasound")
-        self.server = media.Server(media.prepare(target, say))
+        self.media = media.prepare(target, say)
+        self.server = media.Server(self.media)
+        self.say = say
 
     def player(self, name, part, clock, silent_seconds=0, rate=44100):
         """A player on a card of its own, not started. The last two are for the writer of silence."""
@@ -182,7 +188,7 @@ def take_turns(bench, recording, plays, notes):
                     if turn == 0:
                         player = bench.player(name, f"start-{recording.label}", cards.REAL_TIME)
                         players[name] = running.enter_context(player)
-                    time_ms, cold = measure.one_start(players[name], bench.server.url(recording))
+                    time_ms, cold, _ = measure.one_start(players[name], bench.server.url(recording))
                 except FAILURES as failure:
                     notes.append(f"{name}: {failure}")
                     del taken[name]
@@ -193,14 +199,28 @@ def take_turns(bench, recording, plays, notes):
     return {name: starts for name, starts in taken.items() if starts.times_ms}
 
 
+def measurements(bench, quick):
+    """Each part by its name."""
+    return {
+        "cpu": lambda: compare_cpu(bench, 20 if quick else media.SECONDS),
+        "demand": lambda: compare_on_demand(bench),
+        "realtime": lambda: compare_real_time(bench, 20 if quick else 120),
+        "start": lambda: compare_starts(bench, 3 if quick else 10),
+        "distance": lambda: network.compare_distances(bench, 3 if quick else 10, FAILURES),
+        "twice": lambda: network.compare_refetching(bench, FAILURES),
+        "hour": lambda: long.compare_hour(bench, FAILURES),
+        "large": lambda: long.compare_large(bench, FAILURES),
+    }
+
+
 def arguments():
     root = Path(__file__).resolve().parent.parent
     parser = argparse.ArgumentParser(description=__doc__)
     daemon = root / "target/release/segued"
     parser.add_argument("--segued", type=Path, default=daemon, metavar="PATH", help="the daemon (default: %(default)s)")
     parser.add_argument("--players", default="segued,mpd,mpv", help="which of them (default: %(default)s)")
-    parser.add_argument("--quick", action="store_true", help="20 s instead of 300 and 120, 3 plays, nothing on demand")
-    parser.add_argument("--only", choices=("cpu", "demand", "realtime", "start"), help="one of the measurements")
+    parser.add_argument("--quick", action="store_true", help="20 s instead of 300 and 120, 3 plays, nothing that takes long")
+    parser.add_argument("--only", choices=PARTS, help="one of the measurements")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers here too")
     parser.add_argument("--target", type=Path, default=root / "target/bench", help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -238,14 +258,9 @@ def main():
     }
     tables = []
     try:
-        if options.only in (None, "cpu"):
-            tables += compare_cpu(bench, 20 if options.quick else media.SECONDS)
-        if options.only == "demand" or options.only is None and not options.quick:
-            tables += compare_on_demand(bench)
-        if options.only in (None, "realtime"):
-            tables += compare_real_time(bench, 20 if options.quick else 120)
-        if options.only in (None, "start"):
-            tables += compare_starts(bench, 3 if options.quick else 10)
+        for part in PARTS:
+            if options.only == part or options.only is None and not (options.quick and part in LONG):
+                tables += measurements(bench, options.quick)[part]()
     finally:
         bench.server.close()
     print(f"{about['machine']}, load {about['load_before']:.2f} before and {os.getloadavg()[0]:.2f} after")

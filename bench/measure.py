@@ -137,7 +137,9 @@ def between(first, last):
 
 
 def one_start(player, url):
-    """Plays until the first frame and stops. Returns the time in ms, and whether the card had been free before."""
+    """Plays until the first frame and stops.
+
+    Returns the time in ms, whether the card had been free before, and the moment of the first frame in ns."""
     player.prepare(url)
     cold = not cards.is_open(player.card.events())
     here = player.card.here()
@@ -146,7 +148,7 @@ def one_start(player, url):
     time.sleep(0.3)
     player.stop()
     wait_until_given_back(player)
-    return (first.number("at") - sent) / 1e6, cold
+    return (first.number("at") - sent) / 1e6, cold, first.number("at")
 
 
 def wait_until_given_back(player):

@@ -1,6 +1,7 @@
 """The recordings and the web server that hands them out."""
 
 import hashlib
+import json
 import shutil
 import subprocess
 import sys
@@ -26,6 +27,7 @@ WAV = "music.wav"
 RECORDINGS = (
     Recording("FLAC", "music.flac", 44100, ("flac", "-s", "-f", "-5", "-o", "{out}", "{wav}")),
     Recording("MP3", "music.mp3", 44100, ("lame", "--quiet", "-V", "2", "{wav}", "{out}")),
+    Recording("MP3 320k", "music-320.mp3", 44100, ("lame", "--quiet", "-b", "320", "-t", "{wav}", "{out}")),
     Recording(
         "AAC",
         "music.m4a",
@@ -34,6 +36,14 @@ RECORDINGS = (
     ),
     Recording("Vorbis", "music.ogg", 44100, ("oggenc", "-Q", "-q", "6", "-s", "1", "-o", "{out}", "{wav}")),
     Recording("Opus", "music.opus", 48000, ("opusenc", "--quiet", "--serial", "1", "--bitrate", "128", "{wav}", "{out}")),
+)
+
+
+# The first and the next 40 s: what fits into every player's memory.
+SHORT_SECONDS = 40
+SHORT = (
+    Recording("first", "first.flac", 44100, ("flac", "-s", "-f", "-5", "--until=0:40", "-o", "{out}", "{wav}")),
+    Recording("second", "second.flac", 44100, ("flac", "-s", "-f", "-5", "--skip=0:40", "--until=1:20", "-o", "{out}", "{wav}")),
 )
 
 
@@ -61,7 +71,7 @@ def prepare(target, say):
     compose = [compile_native(target, "compose", "-lm"), str(SECONDS), "{out}"]
     music = fingerprint((HERE / "native" / "compose.c").read_text(), compose)
     make(wav, music, compose, say)
-    for recording in RECORDINGS:
+    for recording in (*RECORDINGS, *SHORT):
         command = [word.replace("{wav}", str(wav)) for word in recording.encode]
         make(folder / recording.file, fingerprint(music, command), command, say)
     return folder
@@ -98,13 +108,50 @@ class Server:
         line = self.process.stdout.readline()
         if not line:
             raise RuntimeError("the web server of the bench did not start")
-        self.base = f"http://127.0.0.1:{int(line)}"
+        self.port = int(line)
+        self.base = f"http://127.0.0.1:{self.port}"
         self.asked = 0
 
     def url(self, recording):
         """A URL that nobody has asked for before, so that no player can have it cached."""
         self.asked += 1
         return f"{self.base}/{self.asked}/{recording.file}"
+
+    def ranges(self, url):
+        """The ranges of this URL that were sent so far: (first byte, one past the last), in the order of sending."""
+        self.process.stdin.write(url.removeprefix(self.base) + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(timeout=10)
+
+
+class Line:
+    """`delay.py` in front of a server: each play gets a line of its own, so that no connection is there already."""
+
+    def __init__(self, server):
+        self.server = server
+        self.process = subprocess.Popen(
+            [sys.executable, HERE / "delay.py", str(server.port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def order(self, *words):
+        print(*words, file=self.process.stdin, flush=True)
+        answer = self.process.stdout.readline().split()
+        if not answer:
+            raise RuntimeError("the delaying line of the bench has ended")
+        return [int(word) for word in answer]
+
+    def url(self, recording, round_trip_ms):
+        """A fresh URL over a fresh line with this round trip."""
+        (port,) = self.order("open", round_trip_ms)
+        return self.server.url(recording).replace(self.server.base, f"http://127.0.0.1:{port}")
+
+    def brought(self, until_ns):
+        """Bytes that the line of the newest URL had brought up to this moment, heads included."""
+        return self.order("count", until_ns)[0]
 
     def close(self):
         self.process.stdin.close()

@@ -1,12 +1,18 @@
 """server.py FOLDER: serves its files over HTTP/1.1 with byte ranges, as fast as it can.
 
-Prints its port, then runs until the end of standard input. `/<number>/<file>` is `/<file>`."""
+Prints its port, then runs until the end of standard input. `/<number>/<file>` is `/<file>`. A path that comes on
+standard input is answered with the ranges of it that were sent, as JSON."""
 
+import collections
+import fcntl
 import http.server
+import json
 import os
 import re
 import socket
+import struct
 import sys
+import termios
 import threading
 from pathlib import Path
 
@@ -16,6 +22,8 @@ TYPES = {".flac": "audio/flac", ".mp3": "audio/mpeg", ".m4a": "audio/mp4", ".ogg
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     folder = Path(".")
+    # Path → ranges, as [first byte, one past the last].
+    sent = collections.defaultdict(list)
 
     def do_HEAD(self):
         self.answer(body=False)
@@ -56,18 +64,28 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def send(self, file, offset, left):
         self.wfile.flush()
+        reach = [offset, offset]
+        self.sent[self.path].append(reach)
         try:
             while left:
                 sent = os.sendfile(self.connection.fileno(), file.fileno(), offset, min(left, 1 << 18))
                 if not sent:
                     break
                 offset, left = offset + sent, left - sent
+                # What only this side's kernel holds has not been sent.
+                reach[1] = offset - unsent(self.connection)
+            reach[1] = offset
         except OSError:
             # The player has heard enough.
             self.close_connection = True
 
     def log_message(self, *_):
         pass
+
+
+def unsent(connection):
+    """Bytes that the kernel has and the other side has not acknowledged (SIOCOUTQ)."""
+    return struct.unpack("i", fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, b"\0" * 4))[0]
 
 
 def wanted(header, size):
@@ -87,6 +105,7 @@ class Server(http.server.ThreadingHTTPServer):
     def get_request(self):
         connection, address = super().get_request()
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 18)
         return connection, address
 
     def handle_error(self, *_):
@@ -98,8 +117,8 @@ def main():
     server = Server(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_address[1], flush=True)
-    while sys.stdin.read(1):
-        pass
+    for path in sys.stdin:
+        print(json.dumps(Handler.sent[path.strip()]), flush=True)
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ class Soak:
         card = cards.Card(self.library, self.folder / name, clock, capture=True)
         plugins = card.folder / "plugins"
         plugins.mkdir(mode=0o755)
-        return Daemon(card, self.options.segued, self.folder / "music", plugins)
+        return Daemon(card, self.options.segued, self.folder / "music", plugins, self.plan.buffer)
 
     def run(self):
         from soaking import mind
@@ -179,6 +179,8 @@ class Soak:
             "speed": self.options.speed,
             "exact_frames": listener.follower.exact,
             "xruns": capture.xruns,
+            "xruns_unplanned": listener.unplanned,
+            "buffer": self.plan.buffer,
             "counts": dict(listener.counts),
             "faults": dict(served.faults),
             "requests": served.requests,
@@ -189,7 +191,7 @@ class Soak:
         }
         print(f"\nSeed {self.options.seed}: {heard / 60:.1f} minutes of audio in {self.wall_s:.0f} s")
         print(f"  pace: card at {self.options.speed:g} times real time, {heard / max(self.wall_s, 1):.1f} times with all faults and pauses")
-        print(f"  sound: {listener.follower.exact} frames exact; {capture.xruns} underruns; {capture.setups} set-ups of the card")
+        print(f"  sound: {listener.follower.exact} frames exact; {capture.xruns} underruns, {listener.unplanned} of them without a planned cause; {capture.setups} set-ups of the card")
         print(f"  listener: {words(listener.counts)}")
         print(f"  faults: {words(served.faults) or 'none'}")
         print(f"  server: {served.words()}")

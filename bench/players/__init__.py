@@ -62,6 +62,18 @@ class Player:
         """Plays; returns the monotonic time in ns just before the request was sent."""
         raise NotImplementedError
 
+    def play_both(self, urls):
+        """Plays the first, with the second behind it."""
+        raise NotImplementedError
+
+    def seek(self, seconds):
+        """To this position in the track."""
+        raise NotImplementedError
+
+    def next(self):
+        """Skips to the next track."""
+        raise NotImplementedError
+
     def stop(self):
         raise NotImplementedError
 

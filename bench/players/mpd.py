@@ -70,6 +70,18 @@ class Mpd(Player):
     def play(self, url):
         return self.command("play")
 
+    def play_both(self, urls):
+        self.command("clear")
+        for url in urls:
+            self.command(f'add "{url}"')
+        self.command("play")
+
+    def seek(self, seconds):
+        self.command(f"seekcur {seconds}")
+
+    def next(self):
+        self.command("next")
+
     def stop(self):
         self.command("stop")
 

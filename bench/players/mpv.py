@@ -56,6 +56,16 @@ class Mpv(Player):
     def play(self, url):
         return self.command("loadfile", url)
 
+    def play_both(self, urls):
+        self.command("loadfile", urls[0])
+        self.command("loadfile", urls[1], "append")
+
+    def seek(self, seconds):
+        self.command("seek", seconds, "absolute+exact")
+
+    def next(self):
+        self.command("playlist-next")
+
     def stop(self):
         self.command("stop")
 

@@ -12,6 +12,7 @@ from . import Player, PlayerFailed, first_line
 
 NAME = "org.segue.Segue1"
 PLAYER = DBusAddress("/org/segue/Segue1", bus_name=NAME, interface="org.segue.Player1")
+PROPERTIES = DBusAddress("/org/segue/Segue1", bus_name=NAME, interface="org.freedesktop.DBus.Properties")
 BUS = DBusAddress("/org/freedesktop/DBus", bus_name="org.freedesktop.DBus", interface="org.freedesktop.DBus")
 
 # The card is given back as soon as the daemon may, since a cold start is what is timed.
@@ -93,6 +94,18 @@ class Segued(Player):
         sent = time.monotonic_ns()
         self.call(PLAYER, "PlayUri", "s", url)
         return sent
+
+    def play_both(self, urls):
+        self.call(PLAYER, "PlayUris", "as", urls)
+
+    def seek(self, seconds):
+        self.call(PLAYER, "SeekBy", "x", int((seconds - self.position()) * 1_000_000))
+
+    def position(self):
+        return self.call(PROPERTIES, "Get", "ss", PLAYER.interface, "Position")[0][1] / 1e6
+
+    def next(self):
+        self.call(PLAYER, "Next")
 
     def stop(self):
         self.call(PLAYER, "Stop")

@@ -27,6 +27,9 @@ device = "{device}"
 release_after_s = 1
 buffer_ms = 2000
 
+[stream]
+buffer = "{buffer}"
+
 [files]
 folders = ["{files}"]
 
@@ -41,17 +44,19 @@ level = "info,segue::stream=debug"
 class Daemon(Segued):
     """`heard` is what it announced: (time, kind, …), newest last, until it is taken."""
 
-    def __init__(self, card, program, files, plugins):
+    def __init__(self, card, program, files, plugins, buffer):
         super().__init__(card, program)
         self.files = files
         self.plugins = plugins
+        self.stream_buffer = buffer
         self.ear = None
         self.state = "stopped"
         self.buffering = 0
         self.heard = deque()
 
     def configuration(self):
-        return CONFIGURATION.format(bus=self.bus.address, device=DEVICE, files=self.files, plugins=self.plugins)
+        places = {"files": self.files, "plugins": self.plugins, "buffer": self.stream_buffer}
+        return CONFIGURATION.format(bus=self.bus.address, device=DEVICE, **places)
 
     def start(self):
         super().start()

@@ -57,7 +57,8 @@ class Listener:
         self.counts = Counter()
         self.failures = []
         self.buffering_seen = 0
-        self.last_cut = ""
+        self.xruns = 0
+        self.unplanned = 0
         self.progress = time.monotonic()
 
     # --- what may be heard next
@@ -187,12 +188,23 @@ class Listener:
                 self.progress = time.monotonic()
             self.daemon.listen()
             self.note()
+            self.count_underruns()
             self.daemon.check_alive()
             self.watch.look()
             left = until - time.monotonic()
             if left <= 0:
                 return
             time.sleep(min(0.01, left))
+
+    def count_underruns(self):
+        """On a fast clock a ring that runs empty becomes an underrun: the daemon times its silence by the nominal rate.
+
+        Those that nothing in the plan explains come from a machine that is too slow for the pace, or from a fault."""
+        new, self.xruns = self.follower.capture.xruns - self.xruns, self.follower.capture.xruns
+        if new and self.current:
+            near = [self.current.item] + [slot.item for slot in self.ahead()[:1]]
+            if not any(item.may_starve() for item in near):
+                self.unplanned += new
 
     def fill(self):
         while not self.no_more and len(self.ahead()) < AHEAD:
@@ -268,7 +280,6 @@ class Listener:
             late = act.kind.endswith("-late")
             if left_s <= act.value if late else frame >= act.at * item.track.frames:
                 self.done.add((item.number, act))
-                self.counts[act.kind] += 1
                 try:
                     self.perform(act, item, frame, left_s)
                 except PlayerFailed as refusal:
@@ -289,9 +300,11 @@ class Listener:
             target = round(act.value * item.track.frames)
             micros = round(target * 1_000_000 / item.track.rate)
             if abs(target - frame) > 2 * item.track.rate and left_s > 4:
+                self.counts[act.kind] += 1
                 self.ask("seek", item, round(micros * item.track.rate / 1_000_000))
                 self.daemon.call(MPRIS, "SetPosition", "ox", f"/org/segue/track/{self.current.entry}", micros)
         elif kind == "next" and left_s > 4:
+            self.counts["next"] += 1
             self.ask("next", item, 0)
             self.daemon.call(PLAYER, "Next")
         elif kind == "pause" and left_s > 4:
@@ -299,12 +312,13 @@ class Listener:
         elif kind == "insert" and self.ahead():
             self.insert(self.ahead()[0])
         elif kind == "remove" and len(self.ahead()) > 1:
-            self.remove(self.ahead()[0], item)
+            self.remove(self.ahead()[0])
 
     def ask(self, kind, item, target):
         self.pending = Pending(kind, item, target, time.monotonic(), self.follower.exact)
 
     def pause(self, seconds, item):
+        self.counts["pause"] += 1
         self.ask("pause", item, 0)
         self.daemon.call(PLAYER, "Pause")
         self.pump(0.2)
@@ -321,12 +335,14 @@ class Listener:
         if any(slot.item is item for slot in self.queue):
             return
         self.guests += 1
+        self.counts["insert"] += 1
         former = self.successor()
         (entries,) = self.daemon.call(QUEUE, "Add", "ast", [item.uri], before.entry)
         self.recent.append((time.monotonic(), former))
         self.queue.insert(self.queue.index(before), Slot(entries[0], item))
 
-    def remove(self, slot, item):
+    def remove(self, slot):
+        self.counts["remove"] += 1
         self.daemon.call(QUEUE, "Remove", "at", [slot.entry])
         self.recent.append((time.monotonic(), slot.item))
         # Where it had begun a moment before, this is a skip.

@@ -90,6 +90,11 @@ class Item:
         words += [f"{one.kind}@{one.at:.2f}({one.value:g})" for one in (*self.body, *self.answers, *self.calls, *self.acts)]
         return ", ".join(word for word in words if word) or "nothing"
 
+    def may_starve(self):
+        """Whether something of the plan may keep bytes from coming in time."""
+        slow = self.pace is not None and self.pace < 1.3
+        return slow or bool(self.life or self.body or self.answers or self.calls or self.acts)
+
 
 class Plan:
     """Everything that follows from a seed, for a soak of so many minutes of audio."""
@@ -98,7 +103,9 @@ class Plan:
         self.seed = seed
         pick = random.Random(f"{seed}/tracks")
         wanted, self.tracks = min(45.0, max(6.0, minutes * 0.6)) * 60, []
-        longest = 300 if minutes > 30 else 120
+        longest = 420 if minutes > 30 else 150
+        # With a small one, longer stretches of a track are still to be fetched while it is heard.
+        self.buffer = pick.choice(("2 MiB", "6 MiB"))
         while sum(track.seconds for track in self.tracks) < wanted or len(self.tracks) < 3 * APART:
             self.tracks.append(self.make_track(pick, len(self.tracks), longest))
 
