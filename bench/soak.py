@@ -80,7 +80,7 @@ class Soak:
         card = cards.Card(self.library, self.folder / name, clock, capture=True)
         plugins = card.folder / "plugins"
         plugins.mkdir(mode=0o755)
-        return Daemon(card, self.options.segued, self.folder / "music", plugins, self.plan.buffer)
+        return Daemon(card, self.options.segued, self.folder / "music", plugins, self.plan.buffer, self.options.speed)
 
     def run(self):
         from soaking import mind

@@ -17,7 +17,8 @@ MPRIS = DBusAddress(
     "/org/mpris/MediaPlayer2", bus_name="org.mpris.MediaPlayer2.segue", interface="org.mpris.MediaPlayer2.Player"
 )
 
-# The card holds as much as it may, since at many times real time even that is little.
+# The card holds a quarter of a second by the wall clock, as far as it may: at many times real time even that is little,
+# and more would let the capture lag behind, since a card counts what it consumed when it is asked.
 CONFIGURATION = """\
 [dbus]
 bus = "{bus}"
@@ -25,7 +26,7 @@ bus = "{bus}"
 [output]
 device = "{device}"
 release_after_s = 1
-buffer_ms = 2000
+buffer_ms = {buffer_ms}
 
 [stream]
 buffer = "{buffer}"
@@ -44,18 +45,19 @@ level = "info,segue::stream=debug"
 class Daemon(Segued):
     """`heard` is what it announced: (time, kind, …), newest last, until it is taken."""
 
-    def __init__(self, card, program, files, plugins, buffer):
+    def __init__(self, card, program, files, plugins, buffer, speed=1.0):
         super().__init__(card, program)
         self.files = files
         self.plugins = plugins
         self.stream_buffer = buffer
+        self.buffer_ms = int(min(2000, 250 * max(1, speed)))
         self.ear = None
         self.state = "stopped"
         self.buffering = 0
         self.heard = deque()
 
     def configuration(self):
-        places = {"files": self.files, "plugins": self.plugins, "buffer": self.stream_buffer}
+        places = {"files": self.files, "plugins": self.plugins, "buffer": self.stream_buffer, "buffer_ms": self.buffer_ms}
         return CONFIGURATION.format(bus=self.bus.address, device=DEVICE, **places)
 
     def start(self):
