@@ -13,7 +13,7 @@ import measure
 import media
 import process
 import report
-from soaking.watch import regression
+from soaking.watch import FLAT_MIB, regression
 
 # The fast clock. mpv looks after its device by timers of its own, and runs dry on it: its card takes all at once.
 SPEED = 20
@@ -21,6 +21,8 @@ FAST = f'clock "real" speed {SPEED}'
 LOOK_S = 0.25
 RATE, FLAC_BYTES = 96_000, 1_000_000_000
 MP3_TIMES = 9
+# What an appliance has for it, MiB.
+MOST_MIB = 64
 
 
 @dataclass(frozen=True)
@@ -35,20 +37,30 @@ class Streamed:
 
 
 def compare_hour(bench, failures):
-    """CPU for an hour of 320 kbit/s over HTTP: 300 s on demand, times twelve."""
+    """CPU for an hour of 320 kbit/s over HTTP: 300 s, times twelve, by two clocks that are each fair to some."""
     recording, times = media.named("MP3 320k"), 3600 / media.SECONDS
-    row = report.Row("MP3, 320 kbit/s", "CPU s/h", {}, report.HALF_OF_MPD)
-    for name in [*bench.names, "silence"]:
-        bench.say(f"hour: {name}")
-        try:
-            with bench.player(name, "hour", cards.ON_DEMAND, media.SECONDS, recording.rate) as player:
-                run = measure.whole(player, bench.server.url(recording), media.SECONDS)
-            row.values[name] = run.cpu_s * times
-            if run.seconds_heard > media.SECONDS * 1.01:
-                row.notes.append(f"{name} wrote {run.seconds_heard:.0f} s: silence whenever it was not ahead of the card")
-        except failures as failure:
-            row.notes.append(f"{name}: {failure}")
-    return [report.Table(f"CPU for an hour over HTTP ({media.SECONDS} s, card's clock on demand, times {times:g})", [row])]
+    rows = []
+    # On demand MPD fills in silence without end, and on the fast clock mpv runs dry.
+    for label, clock, left_out, aim in (
+        (f"{SPEED} times real time", FAST, "mpv", report.HALF_OF_MPD),
+        ("on demand", cards.ON_DEMAND, "mpd", None),
+    ):
+        row = report.Row(label, "CPU s/h", {}, aim)
+        for name in [*bench.names, "silence"]:
+            if name == left_out:
+                continue
+            bench.say(f"hour: {label}, {name}")
+            try:
+                with bench.player(name, "hour", clock, media.SECONDS, recording.rate) as player:
+                    run = measure.whole(player, bench.server.url(recording), media.SECONDS)
+                row.values[name] = run.cpu_s * times
+                if run.xruns:
+                    row.notes.append(f"{name}: {run.xruns} underruns")
+            except failures as failure:
+                row.notes.append(f"{name}: {failure}")
+        rows.append(row)
+    notes = ["MPD is left out on demand, where it writes silence without end, and mpv on the fast clock, where it runs dry"]
+    return [report.Table(f"CPU for an hour of MP3, 320 kbit/s, over HTTP ({media.SECONDS} s, times {times:g})", rows, notes)]
 
 
 def compare_large(bench, failures):
@@ -111,8 +123,8 @@ def stream_whole(bench, server, recording, seconds, failures):
         notes.append(f"{name}: {run.seconds_heard:.0f} of {seconds} s heard, {run.xruns} underruns, {run.cpu_s:.1f} s of CPU")
     pick = lambda which: {name: getattr(run, which) for name, run in seen.items()}  # noqa: E731
     return [
-        report.Row(f"{recording.label}: peak", "MiB", pick("peak"), report.QUARTER_OF_MPD, notes),
-        report.Row(f"{recording.label}: rise", "MiB", pick("rise")),
+        report.Row(f"{recording.label}: peak", "MiB", pick("peak"), report.Limit(MOST_MIB), notes),
+        report.Row(f"{recording.label}: rise", "MiB", pick("rise"), report.Limit(FLAT_MIB)),
     ]
 
 

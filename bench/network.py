@@ -8,6 +8,7 @@ import card as cards
 import measure
 import media
 import report
+from soaking.summary import sent_twice
 
 ROUND_TRIPS_MS = (0, 20, 100)
 CODECS = ("FLAC", "MP3", "Vorbis")
@@ -73,7 +74,7 @@ def compare_refetching(bench, failures):
     """Bytes that were sent more than once, over plays in which nothing had to be."""
     rows = []
     for label, scene in (("short, back and on to the next", back_and_next), ("long, 3 s back", a_little_back)):
-        row = report.Row(label, "KiB", {})
+        row = report.Row(label, "KiB", {}, report.Limit(0))
         for name in bench.names:
             bench.say(f"twice: {label}, {name}")
             try:
@@ -121,12 +122,3 @@ def begin(player, play):
     play()
     player.card.wait(lambda event: event.kind == "first_frame", here, measure.FIRST_FRAME_S, player.check_alive)
 
-
-def sent_twice(ranges):
-    """Bytes of these ranges beyond those of their union."""
-    total = sum(last - first for first, last in ranges)
-    union, end = 0, 0
-    for first, last in sorted(map(tuple, ranges)):
-        union += max(0, last - max(first, end))
-        end = max(end, last)
-    return total - union

@@ -18,6 +18,16 @@ class Aim:
         return f"{share} of {self.peer}'s" if self.at_most < 1 else f"{share} than {self.peer}'s"
 
 
+@dataclass(frozen=True)
+class Limit:
+    """segued's value itself shall be `at_most`, whatever the others' are."""
+
+    at_most: float
+
+    def text(self):
+        return f"at most {self.at_most:g}" if self.at_most else "none"
+
+
 HALF_OF_MPD = Aim("mpd", 0.5)
 QUARTER_OF_MPD = Aim("mpd", 0.25)
 NO_MORE_THAN_MPV = Aim("mpv", 1.0)
@@ -30,7 +40,7 @@ class Row:
     label: str
     unit: str
     values: dict
-    aim: Aim | None = None
+    aim: Aim | Limit | None = None
     notes: list = field(default_factory=list)
 
     def ratio(self, peer):
@@ -39,6 +49,9 @@ class Row:
 
     def met(self):
         """True or False, or None where there is no aim or it could not be judged."""
+        if isinstance(self.aim, Limit):
+            ours = self.values.get("segued")
+            return None if ours is None else ours <= self.aim.at_most
         ratio = self.ratio(self.aim.peer) if self.aim else None
         return None if ratio is None else ratio <= self.aim.at_most
 
@@ -53,7 +66,7 @@ class Row:
             "unit": self.unit,
             "values": self.values,
             "ratios": {peer: self.ratio(peer) for peer in ("mpd", "mpv")},
-            "aim": {"peer": self.aim.peer, "at_most": self.aim.at_most, "met": self.met()} if self.aim else None,
+            "aim": {"peer": getattr(self.aim, "peer", None), "at_most": self.aim.at_most, "met": self.met()} if self.aim else None,
             "notes": self.notes,
         }
 
@@ -102,5 +115,8 @@ def summary(tables):
     print(f"\n{met} of {len(judged)} aims met")
     for table, row in judged:
         if not row.met():
-            ratio, aim = number(row.ratio(row.aim.peer)), row.aim
-            print(f"  missed: {row.label} ({table.title}): {ratio} of {aim.peer}'s, aim {aim.at_most}")
+            if isinstance(row.aim, Limit):
+                found = f"{number(row.values['segued'])} {row.unit}, aim {row.aim.text()}"
+            else:
+                found = f"{number(row.ratio(row.aim.peer))} of {row.aim.peer}'s, aim {row.aim.at_most}"
+            print(f"  missed: {row.label} ({table.title}): {found}")

@@ -180,7 +180,8 @@ class Server:
             return await body.send()
         finally:
             kept.open -= 1
-            self.log("sent", **note, bytes=body.at - begin, why=body.why)
+            place = {"begin": begin, "bytes": body.at - begin, "began": body.began, "last": body.last}
+            self.log("sent", **note, **place, why=body.why)
 
 
 class Body:
@@ -195,6 +196,7 @@ class Body:
         self.deadline = deadline if kept.item.cuts else None
         self.why = "left by the player"
         self.slow_until = 0.0
+        self.began = self.last = time.monotonic()
 
     async def send(self):
         item, size = self.kept.item, self.kept.size
@@ -244,6 +246,7 @@ class Body:
             data = b"%x\r\n%b\r\n" % (len(data), data)
         self.writer.write(data)
         await self.writer.drain()
+        self.last = time.monotonic()
 
     async def suffer(self, fault):
         """True when the body is over."""
