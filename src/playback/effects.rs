@@ -124,6 +124,10 @@ impl Playback {
         });
     }
 
+    fn is_of_the_user(&self, ticket: Ticket) -> bool {
+        self.held.get(&ticket).is_some_and(|held| matches!(held.uri, TrackUri::Web(_)))
+    }
+
     pub(super) fn watch_stream(&mut self, ticket: Ticket, stream: StreamHandle) {
         let Some(held) = self.held.get_mut(&ticket) else {
             stream.abort();
@@ -156,7 +160,13 @@ impl Playback {
                 let size = total.map(|total| format!(", {} KiB", total.div_ceil(1024))).unwrap_or_default();
                 self.say(Some(entry), "fetching", format!("{what}{size}"));
             }
-            StreamEvent::Prefetching | StreamEvent::Renewing | StreamEvent::Playlist(_) => {}
+            StreamEvent::Prefetching | StreamEvent::Renewing => {}
+            // What a plugin's playlist leads to is the plugin's to say: its links may run out.
+            StreamEvent::Playlist { entries, playing } if self.is_of_the_user(ticket) => {
+                let listed = entries.into_iter().map(names::of_listed).collect();
+                self.happened(Event::Listed { ticket, listed, playing });
+            }
+            StreamEvent::Playlist { .. } => {}
             StreamEvent::Station(station) => {
                 let info = names::of_station(&station);
                 self.say(

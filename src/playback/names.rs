@@ -1,7 +1,7 @@
-//! What a station says of itself, as metadata.
+//! What stations and playlists say, as metadata.
 
-use crate::stream::Station;
-use crate::track::TrackInfo;
+use crate::stream::{PlaylistEntry, Station};
+use crate::track::{TrackInfo, TrackUri};
 
 /// Between performer and title in nearly all stations' titles.
 const DASH: &str = " - ";
@@ -23,6 +23,12 @@ pub(super) fn of_title(text: &str) -> Option<TrackInfo> {
 pub(super) fn of_station(station: &Station) -> TrackInfo {
     let genres = station.genre.clone().into_iter().collect();
     TrackInfo { title: station.name.clone(), genres, ..TrackInfo::default() }
+}
+
+/// A track of a playlist.
+pub(super) fn of_listed(entry: PlaylistEntry) -> (TrackUri, TrackInfo) {
+    let named = entry.title.as_deref().and_then(of_title).unwrap_or_default();
+    (TrackUri::Web(entry.url), TrackInfo { duration: entry.duration, ..named })
 }
 
 #[cfg(test)]

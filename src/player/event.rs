@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::effect::Ticket;
 use crate::control::Reason;
-use crate::track::{EntryId, TrackInfo};
+use crate::track::{EntryId, TrackInfo, TrackUri};
 
 /// A track that is open and can be decoded.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -78,6 +78,15 @@ pub enum Event {
     },
     /// All bytes of this track are here.
     Fetched(Ticket),
+    /// This opening led to an album's playlist, of whose tracks it plays one.
+    Listed {
+        /// The opening.
+        ticket: Ticket,
+        /// The playlist's tracks, in order.
+        listed: Vec<(TrackUri, TrackInfo)>,
+        /// Which of them plays, from 0.
+        playing: usize,
+    },
     /// Bytes of this track are waited for, and why.
     Waiting(Ticket, Reason),
     /// Bytes flow again.

@@ -57,6 +57,7 @@ impl Machine {
             Event::NeedsRestart => self.jump(self.position(now), &mut effects),
             Event::Info(entry, info) => self.learn(entry, &info, Source::Plugin, &mut effects),
             Event::Introduced(entry, info) => self.learn(entry, &info, Source::Container, &mut effects),
+            Event::Listed { ticket, listed, playing } => self.listed(ticket, listed, playing, &mut effects),
             Event::Tick => self.tick(now, &mut effects),
         }
         self.plan(now, &mut effects);
@@ -330,7 +331,13 @@ impl Machine {
         }
     }
 
-    fn learn(&mut self, entry: EntryId, info: &TrackInfo, source: Source, effects: &mut Vec<Effect>) {
+    pub(super) fn learn(
+        &mut self,
+        entry: EntryId,
+        info: &TrackInfo,
+        source: Source,
+        effects: &mut Vec<Effect>,
+    ) {
         if self.queue.learn(entry, info, source) {
             let change = QueueChange::Info(entry);
             effects.push(Effect::Notify(Notice::Queue { revision: self.queue.revision(), change }));

@@ -8,6 +8,7 @@ mod commands;
 mod effect;
 mod event;
 mod events;
+mod listed;
 mod machine;
 mod preload;
 mod queue;

@@ -91,6 +91,14 @@ impl Queue {
         ids
     }
 
+    /// The entry plays something else from now on, under the same number.
+    pub(super) fn becomes(&mut self, id: EntryId, uri: TrackUri) {
+        if let Some(index) = self.index(id) {
+            self.entries[index].uri = uri;
+            self.revision += 1;
+        }
+    }
+
     /// Takes these out, as far as they are there, and says which were.
     pub fn remove(&mut self, ids: &[EntryId]) -> Vec<EntryId> {
         let wanted: std::collections::HashSet<EntryId> = ids.iter().copied().collect();

@@ -278,7 +278,12 @@ pub enum StreamEvent {
     /// A radio station introduces itself; once.
     Station(Station),
     /// The address leads to a playlist of several tracks that have an end, of which the first is played; once.
-    Playlist(Vec<PlaylistEntry>),
+    Playlist {
+        /// Its tracks, in order.
+        entries: Vec<PlaylistEntry>,
+        /// Which of them plays, from 0.
+        playing: usize,
+    },
     /// The first bytes are there.
     Prefetching,
     /// Everything up to the end is held or read. Comes again after a seek made more requests necessary.

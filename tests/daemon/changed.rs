@@ -54,7 +54,7 @@ async fn a_fresh_url_that_leads_to_another_file_goes_on_at_the_same_frame_and_th
     let uri = plugin.add("a", track.and_says_so());
     let mut daemon = Daemon::new().card(&card).plugin(&plugin).start().await;
     daemon.play_to_the_end(&[uri, server.url("/next")]).await;
-    assert_exact(&card.music(), &source.then(&next));
+    assert_exact(&card.music(), &source.clone().then(&next));
     assert!(daemon.errors().is_empty(), "{:?}", daemon.errors());
 }
 

@@ -15,6 +15,7 @@ mod formats;
 mod lifecycle;
 mod outages;
 mod playback;
+mod playlists;
 mod plugins;
 mod queue;
 mod radio;

@@ -120,3 +120,30 @@ fn a_stations_title_is_shown_while_it_is_heard_and_not_kept() {
     world.ask(Command::Stop).unwrap();
     assert_eq!(shown(&world).title.as_deref(), Some("Radio"));
 }
+
+#[test]
+fn a_playlist_becomes_its_tracks_without_a_break() {
+    let mut world = World::with_tracks(2);
+    let ticket = world.play(1);
+    world.wanted();
+    let track = |name: &str| {
+        let info = TrackInfo { title: Some(name.to_owned()), ..TrackInfo::default() };
+        (format!("http://host/{name}").parse().unwrap(), info)
+    };
+    let listed = ["dead", "one", "two", "three"].map(track).to_vec();
+    world.happens(Event::Listed { ticket, listed, playing: 1 });
+    let effects = world.wanted();
+    let queue: Vec<String> =
+        world.machine.queue().entries().iter().map(|entry| entry.uri.to_string()).collect();
+    let host = |name: &str| format!("http://host/{name}");
+    assert_eq!(queue, [host("dead"), host("one"), host("two"), host("three"), "segue:demo:track:2".into()]);
+    assert_eq!(world.current(), Some(1), "it is heard on under the same number");
+    assert!(!effects.iter().any(|effect| matches!(effect, Effect::Open { .. } | Effect::Cut { .. })));
+    world.happens(Event::Fetched(ticket));
+    world.happens(Event::Tick);
+    let opened = world.wanted().into_iter().find_map(|effect| match effect {
+        Effect::Open { uri, .. } => Some(uri.to_string()),
+        _ => None,
+    });
+    assert_eq!(opened, Some(host("two")));
+}

@@ -38,7 +38,8 @@ pub(super) struct Stations {
     listed: Vec<Url>,
     /// The entry with an end that is being played, and where it stood: it is not left for another.
     chosen: Option<(usize, Url)>,
-    announced: bool,
+    /// The album, until it is told which of its tracks plays.
+    album: Vec<PlaylistEntry>,
 }
 
 impl Stations {
@@ -138,9 +139,7 @@ impl Fetch {
         }
         self.stations.found = true;
         self.stations.finite = finite;
-        if finite && !std::mem::replace(&mut self.stations.announced, true) {
-            self.shared.tell(StreamEvent::Playlist(entries.clone()));
-        }
+        self.stations.album = if finite { entries.clone() } else { Vec::new() };
         let mut urls: Vec<Url> = entries.into_iter().map(|entry: PlaylistEntry| entry.url).collect();
         self.stations.listed.clone_from(&urls);
         self.stations.again(&mut urls);
@@ -157,7 +156,12 @@ impl Fetch {
             return;
         }
         let place = self.stations.listed.iter().position(|listed| *listed == url).unwrap_or(0);
+        let first_time = self.stations.chosen.is_none();
         self.stations.chosen.get_or_insert((place, url.clone()));
+        let entries = std::mem::take(&mut self.stations.album);
+        if first_time && !entries.is_empty() {
+            self.shared.tell(StreamEvent::Playlist { entries, playing: place });
+        }
         self.source.candidates = vec![url];
         self.source.preferred = 0;
     }

@@ -232,9 +232,10 @@ async fn an_album_is_announced_and_its_first_track_is_resumed_by_range() {
     let mut changes = handle.changes();
     assert_same(read_all(reader).await.0, &data);
     assert!(!handle.is_live());
-    let announced = event(&mut changes, |event| matches!(event, StreamEvent::Playlist(_))).await;
+    let announced = event(&mut changes, |event| matches!(event, StreamEvent::Playlist { .. })).await;
     assert!(!format!("{announced:?}").contains("secret"));
-    let StreamEvent::Playlist(entries) = announced else { unreachable!() };
+    let StreamEvent::Playlist { entries, playing } = announced else { unreachable!() };
+    assert_eq!(playing, 0);
     let titles: Vec<_> = entries.iter().map(|entry| entry.title.as_deref()).collect();
     assert_eq!(titles, [Some("One"), Some("Two")]);
     assert_eq!(entries[0].duration, Some(Duration::from_secs(60)));
