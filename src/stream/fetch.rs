@@ -148,11 +148,15 @@ impl Fetch {
         if self.must_resolve || self.source.expired(Instant::now()) {
             self.resolve().await?;
         }
+        let asked = Instant::now();
         let setback = match self.request(at).await {
-            Ok(Some(body)) => match self.transfer(body).await {
-                Stop::Done => return Ok(()),
-                Stop::Cut(why) => Setback::Failing(why),
-            },
+            Ok(Some(body)) => {
+                self.shared.answered(asked.elapsed());
+                match self.transfer(body).await {
+                    Stop::Done => return Ok(()),
+                    Stop::Cut(why) => Setback::Failing(why),
+                }
+            }
             Ok(None) => return Ok(()),
             Err(setback) => setback,
         };

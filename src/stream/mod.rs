@@ -14,6 +14,7 @@ mod file;
 mod http;
 mod icy;
 mod incoming;
+mod pace;
 mod patience;
 mod playlist;
 mod range;

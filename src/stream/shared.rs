@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, broadcast};
 use tokio::task::AbortHandle;
@@ -12,6 +12,7 @@ use tracing::{debug, info, warn};
 
 use super::buffer::{Budget, PAGE, Store};
 use super::icy::{Station, StreamTitle};
+use super::pace::Pace;
 use super::titles::Titles;
 use super::{Status, StreamError, StreamEvent, Wait, WaitReason};
 
@@ -61,6 +62,7 @@ struct State {
     deadline: Option<Instant>,
     /// Where other recordings begin that the reader has not entered yet, in order.
     stretches: VecDeque<Stretch>,
+    pace: Pace,
     titles: Titles,
     /// It is known to have no end.
     live: bool,
@@ -106,6 +108,14 @@ impl State {
         end.is_none_or(|end| at < end).then_some(at)
     }
 
+    /// Pages that have to be free before the next request is worth while: a quarter of all, so that there are few
+    /// requests, but not so many that what is held does not last until the answer.
+    fn enough(&self) -> usize {
+        let cap = self.store.cap();
+        let spare = cap.saturating_sub(self.pace.needed());
+        ((cap / 4).min(spare) / PAGE).max(1) as usize
+    }
+
     fn stopped(&self, track: &str) -> Option<StreamError> {
         if self.aborted {
             Some(StreamError::Aborted { track: track.to_owned() })
@@ -138,6 +148,7 @@ impl Shared {
             re_resolved: 0,
             deadline: None,
             stretches: VecDeque::new(),
+            pace: Pace::default(),
             titles: Titles::default(),
             live: false,
             introduced: false,
@@ -281,7 +292,8 @@ impl Shared {
         if crossed {
             state.store.trim(to);
             // Not for each page: waking the main thread costs more than fetching much at once.
-            let enough = ROOMY.min(state.store.pages_held() / 4).max(1);
+            state.pace.read(to, Instant::now());
+            let enough = ROOMY.min(state.store.pages_held() / 4).min(state.enough()).max(1);
             if state.idle && state.store.room(to) >= enough {
                 self.wake.notify_one();
             }
@@ -311,6 +323,7 @@ impl Shared {
             return Err(error.into());
         }
         state.reader = to;
+        state.pace.jumped();
         drop(state);
         self.wake.notify_one();
         Ok(to)
@@ -393,7 +406,7 @@ impl Shared {
         state.complete = false;
         let reader = state.reader;
         // Not a request for each page: only when a good part is free, or the reader waits.
-        let enough = (state.store.cap() / PAGE / 4).max(1) as usize;
+        let enough = state.enough();
         // Nor while nobody listens: the URL may run out meanwhile, and the connection would stand idle.
         let ahead = state.held.is_none() && state.store.room(reader) >= enough;
         let due = state.store.has_room(at, reader) && (at == reader || ahead);
@@ -518,6 +531,11 @@ impl Shared {
     /// Bytes that were kept so far.
     pub fn fetched(&self) -> u64 {
         self.lock().bytes_fetched
+    }
+
+    /// A request was answered after this time.
+    pub fn answered(&self, after: Duration) {
+        self.lock().pace.answered(after);
     }
 
     pub fn set_deadline(&self, at: Option<Instant>) {
