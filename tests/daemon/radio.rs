@@ -11,6 +11,7 @@ fn shows(codec: Codec, seeds: [u64; 2]) -> ([Recording; 2], Vec<Show>) {
         file: source.encode(codec),
         seconds: source.seconds(),
         title,
+        then: None,
     };
     let shows = sources.iter().zip(titles).map(show).collect();
     (sources, shows)
@@ -131,4 +132,29 @@ async fn a_station_that_falls_silent_is_connected_anew() {
     wait_title(&daemon, "Sopp").await;
     assert_eq!(radio.served(), 2);
     assert!(daemon.errors().is_empty(), "{:?}", daemon.errors());
+}
+
+#[tokio::test]
+async fn a_stations_title_is_shown_when_it_is_heard_and_not_when_it_comes() {
+    const AT: f64 = 8.0;
+    let (_, mut shows) = shows(Codec::Mp3, [311, 312]);
+    shows[0].then = Some((AT, "Third - Brønn"));
+    let card = Card::new().clock(Clock::Real).plug();
+    let radio = Radio::start(Speaks::Icecast, shows);
+    let mut daemon = Daemon::new().card(&card).start().await;
+    daemon.play_uris(&[radio.url("/stream")]).await;
+    daemon.wait_state("playing").await;
+    wait_title(&daemon, "Röyk").await;
+    assert!(daemon.position().await < 1_500_000, "the first title belongs to the first sound");
+    let shown: Dict = daemon.metadata().await;
+    assert_eq!(try_get::<String>(&shown, "xesam:album").as_deref(), Some("Example FM"));
+    assert_eq!(try_get::<Vec<String>>(&shown, "xesam:artist"), Some(vec!["First".to_owned()]));
+    wait_title(&daemon, "Brønn").await;
+    // A busy machine shows it late, but nothing shows it early: its bytes came four seconds before.
+    let position = daemon.position().await;
+    let expected = (AT * 1e6) as i64;
+    assert!((expected - 400_000..expected + 1_500_000).contains(&position), "shown at {position} µs");
+    let listed = daemon.listed().await;
+    assert_eq!(listed.len(), 1);
+    assert_eq!(daemon.state().await, "playing");
 }

@@ -29,6 +29,8 @@ pub struct Show {
     pub file: Encoded,
     pub seconds: f64,
     pub title: &'static str,
+    /// Another title after so many seconds of the music.
+    pub then: Option<(f64, &'static str)>,
 }
 
 struct Inner {
@@ -165,7 +167,13 @@ impl Inner {
             }
             to.write_all(piece)?;
             if titles && piece.len() == INTERVAL {
-                let text = if number == 0 { format!("StreamTitle='{}';", show.title) } else { String::new() };
+                let second = |number: usize| (number * INTERVAL) as f64 / rate;
+                let begins = |at: f64| (second(number)..second(number + 1)).contains(&at);
+                let text = match show.then {
+                    _ if number == 0 => format!("StreamTitle='{}';", show.title),
+                    Some((at, title)) if begins(at) => format!("StreamTitle='{title}';"),
+                    _ => String::new(),
+                };
                 let units = text.len().div_ceil(16);
                 let mut block = vec![units as u8];
                 block.extend(text.bytes());
