@@ -6,6 +6,7 @@
 //! *Architecture invariant*: only this module knows reqwest. What a server says is believed only when it
 //! proves itself (`range`), and what it sends never makes memory grow beyond [`Settings::buffer`].
 
+mod budget;
 mod buffer;
 mod error;
 mod expiry;
@@ -42,7 +43,7 @@ pub use playlist::PlaylistEntry;
 pub(crate) use reach::refusal as out_of_reach;
 pub use reader::Reader;
 
-use buffer::Budget;
+use budget::Budget;
 use fetch::Fetch;
 use http::Web;
 use shared::Shared;
