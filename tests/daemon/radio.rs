@@ -18,7 +18,7 @@ fn shows(codec: Codec, seeds: [u64; 2]) -> ([Recording; 2], Vec<Show>) {
 }
 
 /// Waits until this is shown as what plays.
-async fn wait_title(daemon: &Daemon, title: &str) {
+pub(super) async fn wait_title(daemon: &Daemon, title: &str) {
     let looked = async {
         while try_get::<String>(&daemon.metadata().await, "xesam:title").as_deref() != Some(title) {
             tokio::time::sleep(Duration::from_millis(20)).await;

@@ -20,6 +20,7 @@ pub mod client;
 pub mod compare;
 pub mod daemon;
 pub mod encode;
+pub mod icecast;
 pub mod plugin;
 pub mod process;
 pub mod radio;
