@@ -19,13 +19,18 @@ impl Titles {
     /// A title that belongs to what follows `at`.
     pub fn push(&mut self, at: u64, title: StreamTitle) {
         // Of two at the same byte only the newer is ever seen, and none stands before an older one.
-        while self.waiting.back().is_some_and(|(last, _)| *last >= at) {
-            self.waiting.pop_back();
-        }
+        self.begin_anew(at);
         if self.waiting.len() == MOST {
             self.waiting.pop_front();
         }
         self.waiting.push_back((at, title));
+    }
+
+    /// Another recording begins at `at`: a title that came with the last byte before it belongs to nothing.
+    pub fn begin_anew(&mut self, at: u64) {
+        while self.waiting.back().is_some_and(|(last, _)| *last >= at) {
+            self.waiting.pop_back();
+        }
     }
 
     /// How much a reader at `reader` may read at once: never across a title.

@@ -133,6 +133,7 @@ impl Shared {
         while state.stretches.back().is_some_and(|last| last.at >= at) {
             state.stretches.pop_back();
         }
+        state.titles.begin_anew(at);
         state.stretches.push_back(Stretch { at, content_type });
         drop(state);
         self.readable.notify_all();
