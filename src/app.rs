@@ -119,9 +119,15 @@ fn plugin_settings(config: &Config, places: &Places) -> plugin::Settings {
 }
 
 fn stream_settings(config: &Config) -> stream::Settings {
-    let Stream { buffer, spool, spool_size } = config.stream.clone();
-    let spool = spool.map(|folder| (folder, spool_size.0));
-    stream::Settings { buffer: buffer.0, spool, ..stream::Settings::default() }
+    let Stream { buffer, spool, spool_size, connect_s, silence_s, give_up_s } = config.stream.clone();
+    stream::Settings {
+        buffer: buffer.0,
+        spool: spool.map(|folder| (folder, spool_size.0)),
+        connect_timeout: Duration::from_secs(connect_s),
+        silence: Duration::from_secs(silence_s),
+        give_up: Duration::from_secs(give_up_s),
+        ..stream::Settings::default()
+    }
 }
 
 fn output_settings(config: &Config) -> output::Settings {

@@ -95,11 +95,24 @@ pub struct Stream {
     pub spool: Option<PathBuf>,
     /// How much of that.
     pub spool_size: Size,
+    /// Name, connection and TLS handshake together may take so many seconds.
+    pub connect_s: u64,
+    /// A connection that brings no byte for so many seconds is made anew.
+    pub silence_s: u64,
+    /// A server that can be reached but gives nothing for so many seconds: the track is given up.
+    pub give_up_s: u64,
 }
 
 impl Default for Stream {
     fn default() -> Self {
-        Stream { buffer: Size(6 << 20), spool: None, spool_size: Size(64 << 20) }
+        Stream {
+            buffer: Size(6 << 20),
+            spool: None,
+            spool_size: Size(64 << 20),
+            connect_s: 5,
+            silence_s: 8,
+            give_up_s: 60,
+        }
     }
 }
 
@@ -332,6 +345,16 @@ impl Config {
         if self.stream.spool.is_some() && !spool_sizes.contains(&self.stream.spool_size.0) {
             return complain("stream", "spool_size", "from the size of `buffer` to \"16 GiB\"".to_owned());
         }
+        let stream = &self.stream;
+        for (key, seconds) in [
+            ("connect_s", stream.connect_s),
+            ("silence_s", stream.silence_s),
+            ("give_up_s", stream.give_up_s),
+        ] {
+            if !(1..=A_DAY_S).contains(&seconds) {
+                return complain("stream", key, format!("from 1 to {A_DAY_S} seconds"));
+            }
+        }
         if self.player.save_position_s > A_DAY_S {
             return complain("player", "save_position_s", format!("at most {A_DAY_S} seconds"));
         }
@@ -389,6 +412,7 @@ mod tests {
         );
         assert!(wrong("output.buffer_ms = 1\n").starts_with("segue.toml:1:1: buffer_ms:"));
         assert!(wrong("[log]\nlevel = \"loud\"\n").starts_with("segue.toml:2:1: level: “loud”"));
+        assert!(wrong("[stream]\nsilence_s = 0\n").starts_with("segue.toml:2:1: silence_s: from 1"));
         let years = format!("[output]\nrelease_after_s = {}\n", i64::MAX);
         assert!(wrong(&years).starts_with("segue.toml:2:1: release_after_s: at most"));
         assert!(wrong("[dbus\n").starts_with("segue.toml:1:"));

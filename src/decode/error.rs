@@ -39,6 +39,15 @@ pub enum DecodeError {
         /// What the decoder said about the last one.
         reason: String,
     },
+    /// The bytes end before the recording does. What there was has been decoded.
+    #[error(
+        "the recording ends {:.1} s earlier than it says: the file is not whole; fetch or store it anew",
+        missing.as_secs_f64()
+    )]
+    CutShort {
+        /// What is not there.
+        missing: std::time::Duration,
+    },
     /// The decoder failed in a way that it should not; the track is lost, nothing else.
     #[error("the decoder broke down on this track; please report it with the file")]
     Panicked,

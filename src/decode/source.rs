@@ -21,6 +21,11 @@ mod jump;
 
 /// After so many unreadable packets in a row the track is given up.
 const LOST_LIMIT: u32 = 100;
+/// A recording that ends earlier than it says by less than this is as good as whole.
+const MISSED: Duration = Duration::from_millis(100);
+/// So many frames in the head of a WAV file mean that its length was not known: 2 GiB of the widest frames that are
+/// met there, of 8 bytes.
+const ENDLESS: u64 = 0x7fff_0000 / 8;
 /// An input that cannot seek is searched for its MP4 index so far, in bytes; it must be read again after.
 const FORWARD_SCAN: u64 = 128 * 1024;
 
@@ -238,6 +243,11 @@ impl Decoder {
         while self.pending.is_empty() && !self.ended {
             self.step()?;
         }
+        if self.pending.is_empty()
+            && let Some(missing) = self.missing()
+        {
+            return Err(DecodeError::CutShort { missing });
+        }
         Ok(!self.pending.is_empty())
     }
 
@@ -295,6 +305,25 @@ impl Decoder {
     fn is_behind_end(&self) -> bool {
         let frames = self.link.end.map(|end| end.saturating_sub(self.link.start).max(0) as u64);
         !self.jumped && frames.is_some_and(|frames| self.cursor - self.base >= frames)
+    }
+
+    /// How much of the recording is not there, where the container says reliably how long that is.
+    fn missing(&self) -> Option<Duration> {
+        // Those who cut MP3 and ADTS leave the length as it was; Ogg and Matroska tell none that is exact.
+        let tells = matches!(
+            self.container,
+            Container::Flac | Container::Wav | Container::Aiff | Container::Caf | Container::Mp4
+        );
+        let rate = u64::from(self.link.format.rate);
+        if !tells || self.jumped || rate == 0 {
+            return None;
+        }
+        let said = self.link.frames?;
+        let missing = said.saturating_sub(self.cursor.saturating_sub(self.base));
+        // Who writes into a pipe cannot know the length and writes the largest that fits; half of it in some programs.
+        let endless = said >= ENDLESS && !matches!(self.container, Container::Flac | Container::Mp4);
+        let missing = Duration::from_millis(missing.saturating_mul(1_000) / rate);
+        (missing >= MISSED && !endless).then_some(missing)
     }
 
     fn note_loss(&mut self, reason: String) -> Result<(), DecodeError> {

@@ -10,7 +10,7 @@ use tokio::task::AbortHandle;
 
 use super::buffer;
 use super::feeder::{Feeder, Told};
-use super::open::{OpenTrack, Opener, failed_decode, shown};
+use super::open::{OpenTrack, Opener, failed_decode};
 use super::persist::{Keeper, Kept};
 use crate::control::{self, Answer, Command, Notice, Request, State};
 use crate::output::{self, Output};
@@ -276,7 +276,7 @@ impl Playback {
     fn broke_off(&self, ticket: Ticket) -> Option<Failure> {
         let held = self.held.get(&ticket).filter(|_| self.machine.is_live(ticket))?;
         let ended = held.stream.as_ref().is_none_or(|stream| stream.status().complete);
-        let message = format!("{}: the station's sound broke off", shown(&held.uri));
+        let message = format!("{}: the station's sound broke off", held.uri.shown());
         (!ended).then_some(Failure { code: "decode", message, for_good: false, again: true })
     }
 

@@ -97,7 +97,7 @@ impl Opener {
             TrackUri::Web(url) => {
                 let resolved = ResolvedStream::plain(url.clone());
                 let resolver = std::sync::Arc::new(SameUrl(resolved.clone()));
-                let (reader, stream) = self.streams.open(resolved, resolver, without_query(url));
+                let (reader, stream) = self.streams.open(resolved, resolver, uri.shown());
                 (reader, stream, hints(None, url.path()))
             }
             TrackUri::File(path) => {
@@ -207,17 +207,6 @@ fn hints(content_type: Option<String>, path: &str) -> Hints {
     Hints { content_type, extension }
 }
 
-/// A URL as it may be shown: what follows the path may hold credentials.
-fn without_query(url: &url::Url) -> String {
-    let mut shown = url.clone();
-    shown.set_query(None);
-    shown.set_fragment(None);
-    // Only URLs without a host refuse this.
-    let _ = shown.set_username("");
-    let _ = shown.set_password(None);
-    shown.to_string()
-}
-
 fn failed_to_resolve(uri: &TrackUri, error: ResolveError) -> Failure {
     let for_good = !matches!(error.kind, ResolveErrorKind::Later(_));
     Failure { code: "plugin", message: format!("{uri}: {}", error.message), for_good, again: false }
@@ -229,14 +218,6 @@ fn failed_stream(error: &StreamError) -> Failure {
     Failure { code: "stream", message: error.to_string(), for_good, again }
 }
 
-/// A track's name as it may be shown.
-pub(super) fn shown(uri: &TrackUri) -> String {
-    match uri {
-        TrackUri::Web(url) => without_query(url),
-        other => other.to_string(),
-    }
-}
-
 /// A failure of the stream below the decoder is told as such.
 pub(super) fn failed_decode(uri: &TrackUri, error: &DecodeError) -> Failure {
     if let DecodeError::Input(input) = error
@@ -244,5 +225,5 @@ pub(super) fn failed_decode(uri: &TrackUri, error: &DecodeError) -> Failure {
     {
         return failed_stream(stream);
     }
-    Failure { code: "decode", message: format!("{}: {error}", shown(uri)), for_good: true, again: false }
+    Failure { code: "decode", message: format!("{}: {error}", uri.shown()), for_good: true, again: false }
 }

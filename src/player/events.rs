@@ -383,7 +383,7 @@ impl Machine {
         match &found.info.title {
             Some(title) if found.info.artists.is_empty() => title.clone(),
             Some(title) => format!("{title} by {}", found.info.artists.join(", ")),
-            None => found.uri.to_string(),
+            None => found.uri.shown(),
         }
     }
 }

@@ -85,6 +85,16 @@ pub enum StreamError {
         /// What is wrong with it.
         why: String,
     },
+    /// The server cannot prove who it is: skip, and tell what is wrong with its certificate.
+    #[error("{track}: there is no secure connection to {host}: {why}")]
+    Insecure {
+        /// The track's name.
+        track: String,
+        /// Host of the request.
+        host: String,
+        /// What is wrong and what to do.
+        why: String,
+    },
     /// A file cannot be read: skip it.
     #[error("{track}: {why}")]
     File {

@@ -26,6 +26,10 @@ use stations::Stations;
 /// Failed resolves since the last new byte after which a track is given up.
 const MAX_USELESS_RESOLVES: u32 = 3;
 
+/// Less than so many bytes within the time of silence is silence too: no music is so slow. Failures are forgiven after
+/// as many new bytes.
+const TRICKLE: usize = 1024;
+
 /// A call of the resolver that is under way. The mutex is never locked; it makes the task `Send`.
 type Renewal = Mutex<Resolving>;
 
@@ -51,6 +55,8 @@ pub(super) struct Fetch {
     patience: Patience,
     /// First failure since the last new byte.
     trouble: Option<Instant>,
+    /// New bytes since a failure was last forgiven.
+    progress: u64,
     /// The last failure was that no host answers.
     outage: bool,
 }
@@ -129,6 +135,7 @@ impl Fetch {
             unresolvable: None,
             patience: Patience::default(),
             trouble: None,
+            progress: 0,
             outage: false,
         }
     }
@@ -153,7 +160,10 @@ impl Fetch {
             Ok(Some(body)) => {
                 self.shared.answered(asked.elapsed());
                 match self.transfer(body).await {
-                    Stop::Done => return Ok(()),
+                    Stop::Done => {
+                        self.forgive();
+                        return Ok(());
+                    }
                     Stop::Cut(why) => Setback::Failing(why),
                 }
             }
@@ -219,6 +229,7 @@ impl Fetch {
     /// Reads a body as far as it is needed and there is room.
     async fn transfer(&mut self, mut body: Body) -> Stop {
         let mut last = body.began;
+        let mut since = 0;
         loop {
             if body.end == Some(body.at) {
                 return Stop::Done;
@@ -242,7 +253,10 @@ impl Fetch {
                 chunk = body.incoming.chunk() => match chunk {
                     Ok(Some(Piece::Title(title))) => self.shared.title(body.at, title),
                     Ok(Some(Piece::Audio(bytes))) => {
-                        last = Instant::now();
+                        since += bytes.len();
+                        if since >= TRICKLE {
+                            (last, since) = (Instant::now(), 0);
+                        }
                         if !self.keep(&mut body, &bytes).await {
                             return Stop::Done;
                         }
@@ -272,9 +286,7 @@ impl Fetch {
                 Put::Took(count) => {
                     rest = &rest[count..];
                     body.at += count as u64;
-                    if self.shared.fetched() > before {
-                        self.flows(body.began);
-                    }
+                    self.flows(self.shared.fetched() - before, body.began);
                 }
                 Put::Full => {
                     if !self.wait_for_room(body).await {
@@ -287,14 +299,28 @@ impl Fetch {
         true
     }
 
-    /// A new byte was kept, of a connection that began then.
-    fn flows(&mut self, began: Instant) {
-        // A station that sends a little and cuts, again and again, is not to be asked four times in a second.
-        if !self.source.resolved.live || began.elapsed() >= self.settings.live_settled {
-            self.patience.byte();
+    /// So many new bytes were kept, of a connection that began then.
+    fn flows(&mut self, count: u64, began: Instant) {
+        if count == 0 {
+            return;
         }
         self.source.fresh = false;
+        self.progress += count;
+        // A station that sends a little and cuts, again and again, is not to be asked four times in a second.
+        let settled = !self.source.resolved.live || began.elapsed() >= self.settings.live_settled;
+        if self.progress >= TRICKLE as u64 {
+            self.trouble = None;
+            if settled {
+                self.forgive();
+            }
+        }
+    }
+
+    /// What went wrong before counts no more.
+    fn forgive(&mut self) {
+        self.patience.byte();
         self.trouble = None;
+        self.progress = 0;
     }
 
     /// False when the connection was idle for too long. While the music plays, room will be soon, and the address

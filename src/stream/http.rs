@@ -21,6 +21,8 @@ use crate::track::Reach;
 
 /// Redirects that are followed.
 const MAX_REDIRECTS: usize = 10;
+/// A request that fails sooner than this, without an answer, is made once more at once.
+const AT_ONCE: Duration = Duration::from_secs(1);
 /// Hosts whose last answer is remembered.
 const ANSWERS: usize = 8;
 
@@ -31,6 +33,13 @@ pub(super) enum NoAnswer {
     Unreachable(String),
     /// The host was reached, but gave no answer.
     Failing(String),
+    /// The host cannot prove who it is.
+    Insecure {
+        /// The host in question.
+        host: String,
+        /// What is wrong with its certificate and what to do.
+        why: String,
+    },
     /// The address is against the rules.
     Forbidden {
         /// The host in question.
@@ -106,7 +115,12 @@ impl Web {
                     all.insert(header::IF_RANGE, validator);
                 }
             }
-            let sent = client.get(url.clone()).headers(all).send().await;
+            let asked_at = Instant::now();
+            let mut sent = client.get(url.clone()).headers(all.clone()).send().await;
+            if sent.as_ref().is_err_and(|error| hung_up(error) && asked_at.elapsed() < AT_ONCE) {
+                // A kept connection that the server closed just then: nobody is to hear of that.
+                sent = client.get(url.clone()).headers(all).send().await;
+            }
             let response = sent.map_err(|error| self.failure(&url, error))?;
             self.answered(&host(&url));
             let Some(next) = redirect(&response, &url, reach)? else {
@@ -176,12 +190,16 @@ impl Web {
             if let Some(tls) = this.downcast_ref::<rustls::Error>() {
                 return tls_failure(&name, tls);
             }
-            if let Some(io) = this.downcast_ref::<io::Error>() {
+            if let Some(io) = this.downcast_ref::<io::Error>().map(innermost) {
                 if let Some(found) = io.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
                     return tls_failure(&name, found);
                 }
                 if error.is_dns() && reach::no_such_name(io) {
                     return NoAnswer::Failing(format!("there is no host {name}"));
+                }
+                if io.kind() == io::ErrorKind::UnexpectedEof && connect {
+                    self.answered(&name);
+                    return NoAnswer::Failing(format!("{name} hung up while TLS was being set up"));
                 }
                 if matches!(io.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset) {
                     self.answered(&name);
@@ -204,8 +222,66 @@ fn tls_failure(name: &str, error: &rustls::Error) -> NoAnswer {
                 "the certificate of {name} is not valid yet; the clock of this machine is probably not set"
             ))
         }
+        rustls::Error::InvalidCertificate(problem) => {
+            NoAnswer::Insecure { host: name.to_owned(), why: certificate_problem(problem) }
+        }
+        rustls::Error::InvalidMessage(_) => NoAnswer::Failing(format!(
+            "{name} answers https with something else; perhaps its address begins with http:"
+        )),
+        rustls::Error::PeerIncompatible(_) => NoAnswer::Failing(format!(
+            "{name} knows no TLS version that is still secure (1.2 or 1.3): {error}"
+        )),
+        rustls::Error::AlertReceived(alert) => {
+            NoAnswer::Failing(format!("{name} refuses the TLS connection ({alert:?})"))
+        }
         error => NoAnswer::Failing(format!("{name}: {error}")),
     }
+}
+
+/// An I/O error may be wrapped in others, as the TLS connector does, and `source` leaves those out.
+fn innermost(mut error: &io::Error) -> &io::Error {
+    while let Some(inner) = error.get_ref().and_then(|inner| inner.downcast_ref::<io::Error>()) {
+        error = inner;
+    }
+    error
+}
+
+/// What is wrong with a certificate, and what to do about it.
+fn certificate_problem(problem: &rustls::CertificateError) -> String {
+    use rustls::CertificateError as Problem;
+    match problem {
+        Problem::Expired => {
+            "its certificate has expired; if that cannot be, see to the clock of this machine".to_owned()
+        }
+        Problem::ExpiredContext { time, not_after } => format!(
+            "its certificate was good until {}, and here it is {}; if that is not the day, see to the clock of this machine",
+            day(*not_after),
+            day(*time)
+        ),
+        Problem::UnknownIssuer => "its certificate is signed by nobody whom this machine knows; \
+            if the server is to be trusted, add its authority's certificate to those of this machine \
+            (ca-certificates), else something between here and there listens in"
+            .to_owned(),
+        Problem::NotValidForName => "its certificate is for another host; check the address".to_owned(),
+        Problem::NotValidForNameContext { presented, .. } => {
+            let names: Vec<&str> = presented.iter().take(3).map(String::as_str).collect();
+            format!("its certificate is for another host ({}); check the address", names.join(", "))
+        }
+        Problem::Revoked => "its certificate was revoked; do not trust it".to_owned(),
+        other => format!("its certificate is not good ({other}); tell who runs the server"),
+    }
+}
+
+/// As people write it: 2026-12-01.
+fn day(time: rustls::pki_types::UnixTime) -> String {
+    let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+    jiff::Timestamp::from_second(seconds)
+        .map_or_else(|_| "a day out of reach".to_owned(), |time| time.strftime("%Y-%m-%d").to_string())
+}
+
+/// Whether the connection ended before an answer came, which was not for want of a connection or of time.
+fn hung_up(error: &reqwest::Error) -> bool {
+    error.is_request() && !error.is_connect() && !error.is_timeout()
 }
 
 fn build(settings: &Settings, reach: Reach) -> Result<Client, reqwest::Error> {
@@ -297,7 +373,9 @@ fn answer_of(
 ) -> Answer {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let interval = icy::interval(headers);
-    let length = length.or_else(|| text(header::CONTENT_LENGTH)?.parse().ok());
+    // Chunks decide over a length that is told as well.
+    let told = || text(header::CONTENT_LENGTH).filter(|_| !headers.contains_key(header::TRANSFER_ENCODING));
+    let length = length.or_else(|| told()?.parse().ok());
     let radio = shoutcast || headers.keys().any(|name| name.as_str().starts_with("icy-"));
     // Where titles stand between the bytes, lengths and offsets count them too and are of no use.
     let plain = interval.is_none();
@@ -309,6 +387,7 @@ fn answer_of(
         etag: text(header::ETAG),
         last_modified: text(header::LAST_MODIFIED),
         retry_after: text(header::RETRY_AFTER),
+        content_encoding: text(header::CONTENT_ENCODING),
     };
     Answer {
         head,

@@ -129,6 +129,8 @@ pub(super) struct Head {
     pub last_modified: Option<String>,
     /// `Retry-After` as sent.
     pub retry_after: Option<String>,
+    /// `Content-Encoding` as sent.
+    pub content_encoding: Option<String>,
 }
 
 /// What was asked for.
@@ -163,6 +165,8 @@ pub(super) enum Verdict {
     Changed(String),
     /// The answer contradicts the question: ask without a range.
     NotAsAsked(String),
+    /// The body is compressed although that was declined: its bytes are not those of the file.
+    Compressed(String),
     /// The address is no longer good: resolve again.
     Refused,
     /// Busy: not before this time.
@@ -175,6 +179,11 @@ pub(super) enum Verdict {
 
 /// Judges an answer by what was asked and what is known of the file.
 pub(super) fn judge(asked: Asked, known: &Entity, head: &Head, now: SystemTime) -> Verdict {
+    if let (200 | 206, Some(coding)) = (head.status, head.content_encoding.as_deref())
+        && is_compression(coding)
+    {
+        return Verdict::Compressed(coding.trim().to_owned());
+    }
     match head.status {
         200 => whole(asked, known, head),
         206 => part(asked, known, head),
@@ -184,6 +193,13 @@ pub(super) fn judge(asked: Asked, known: &Entity, head: &Head, now: SystemTime) 
         408 | 425 | 500..=599 => Verdict::Failing,
         _ => Verdict::Final,
     }
+}
+
+/// Whether a `Content-Encoding` means that bytes were changed. Some servers write other things there, such as a
+/// character set, and send the file as it is.
+fn is_compression(value: &str) -> bool {
+    const CODINGS: [&str; 7] = ["gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress"];
+    value.split(',').any(|coding| CODINGS.iter().any(|known| coding.trim().eq_ignore_ascii_case(known)))
 }
 
 fn whole(asked: Asked, known: &Entity, head: &Head) -> Verdict {
@@ -199,8 +215,10 @@ fn whole(asked: Asked, known: &Entity, head: &Head) -> Verdict {
 }
 
 fn part(asked: Asked, known: &Entity, head: &Head) -> Verdict {
-    let Asked::From(offset) = asked else {
-        return Verdict::NotAsAsked("it sent a part although the whole was asked for".to_owned());
+    // A part that says that it begins with the first byte is the beginning of the whole.
+    let offset = match asked {
+        Asked::From(offset) => offset,
+        Asked::Whole => 0,
     };
     let range = head.content_range.as_deref().and_then(ContentRange::parse);
     let Some(ContentRange::Part { first, last, total }) = range else {
@@ -330,6 +348,33 @@ mod tests {
         let touched = Entity::new(None, Some("\"a\""), Some("Tue, 02 Jan 2024 00:00:00 GMT"));
         assert_eq!(ours.difference(&touched), None);
         assert!(ours.difference(&Entity::new(None, Some("\"b\""), None)).is_some());
+    }
+
+    #[test]
+    fn a_compressed_body_is_never_served() {
+        let answer = |status, coding: &str| Head {
+            content_encoding: Some(coding.to_owned()),
+            length: Some(9),
+            ..head(status, "bytes 0-8/9")
+        };
+        for coding in ["gzip", " GZIP", "identity, br", "x-compress"] {
+            for status in [200, 206] {
+                let verdict = judged(Asked::From(0), &Entity::default(), &answer(status, coding));
+                assert!(matches!(verdict, Verdict::Compressed(_)), "{status} {coding}");
+            }
+        }
+        for coding in ["", "identity", "utf-8", "none"] {
+            let verdict = judged(Asked::From(0), &Entity::default(), &answer(206, coding));
+            assert!(matches!(verdict, Verdict::Serve { .. }), "{coding}");
+        }
+    }
+
+    #[test]
+    fn a_part_from_the_first_byte_on_is_the_beginning_of_the_whole() {
+        let served =
+            |first| judged(Asked::Whole, &Entity::default(), &head(206, &format!("bytes {first}-8/9")));
+        assert!(matches!(served(0), Verdict::Serve { from: 0, end: Some(9), .. }));
+        assert!(matches!(served(1), Verdict::NotAsAsked(_)));
     }
 
     #[test]

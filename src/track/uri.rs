@@ -107,6 +107,21 @@ impl FromStr for TrackUri {
     }
 }
 
+impl TrackUri {
+    /// As it may be shown and logged: what follows a URL's path may hold credentials, and so may what stands before
+    /// its host.
+    pub fn shown(&self) -> String {
+        let TrackUri::Web(url) = self else { return self.to_string() };
+        let mut shown = url.clone();
+        shown.set_query(None);
+        shown.set_fragment(None);
+        // Only URLs without a host refuse this.
+        let _ = shown.set_username("");
+        let _ = shown.set_password(None);
+        shown.to_string()
+    }
+}
+
 fn parse_segue(rest: &str) -> Result<TrackUri, UriError> {
     let incomplete = || UriError::Incomplete(String::new());
     let mut parts = rest.splitn(3, ':');

@@ -199,6 +199,39 @@ fn a_damaged_stretch_keeps_the_time() {
     assert!(got[got.len() - 20_000..] == pcm.samples[got.len() - 20_000..]);
 }
 
+#[test]
+fn a_file_that_is_not_whole_is_told_after_what_there_is_was_heard() {
+    let pcm = recording();
+    let flac = std::fs::read(encoded(&pcm, "plain.flac", &["flac", "-f", "-o", "OUT", "IN"])).unwrap();
+    for (bytes, name) in [(pcm.wav(), "WAV"), (flac, "FLAC")] {
+        let half = bytes.len() / 2;
+        let mut decoder = from_memory(bytes[..half].to_vec());
+        let mut got = Vec::new();
+        let end = loop {
+            match decoder.next(&mut got) {
+                Ok(Some(_)) => {}
+                Ok(None) => panic!("a half of a {name} is no whole"),
+                Err(error) => break error,
+            }
+        };
+        assert!(got.len() > pcm.samples.len() / 3, "{name}");
+        assert!(got[..] == pcm.samples[..got.len()], "{name}");
+        let frames = pcm.frames() - got.len() / pcm.channels;
+        let DecodeError::CutShort { missing } = end else { panic!("{name}: {end}") };
+        let seconds = frames as f64 / f64::from(pcm.rate);
+        assert!((missing.as_secs_f64() - seconds).abs() < 0.002, "{name}: {missing:?} but {seconds} s");
+    }
+    // The lengths that programs write when they cannot know them.
+    for length in [u32::MAX, 0x7fff_0000, 0x7fff_ffff] {
+        let mut wav = pcm.wav();
+        wav[4..8].copy_from_slice(&length.to_le_bytes());
+        let data = wav.windows(4).position(|name| name == b"data").unwrap() + 4;
+        let inner = if length == u32::MAX { length } else { length - data as u32 };
+        wav[data..data + 4].copy_from_slice(&inner.to_le_bytes());
+        assert_eq!(rest(&mut from_memory(wav)).len(), pcm.samples.len(), "{length:x}");
+    }
+}
+
 fn small_files() -> Vec<Vec<u8>> {
     let pcm = Pcm::music(44_100, 2, 16, 22_050);
     let files: [(&str, &[&str]); 9] = [

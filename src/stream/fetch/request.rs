@@ -109,6 +109,12 @@ impl Fetch {
             match self.web.get(url, &headers, reach, asked, validator, titles).await {
                 Err(NoAnswer::Unreachable(why)) => Err(Setback::Unreachable(why)),
                 Err(NoAnswer::Failing(why)) => Err(Setback::Failing(why)),
+                // At the start this is told at once; in mid-track it may be one bad machine among many.
+                Err(NoAnswer::Insecure { host, why }) if self.shared.fetched() == 0 => {
+                    let track = self.shared.track.clone();
+                    Err(Setback::Final(StreamError::Insecure { track, host, why }))
+                }
+                Err(NoAnswer::Insecure { host, why }) => Err(Setback::Failing(format!("{host}: {why}"))),
                 Err(NoAnswer::Forbidden { host, why }) => {
                     let track = self.shared.track.clone();
                     Err(Setback::Final(StreamError::Forbidden { track, host, why }))
@@ -142,9 +148,13 @@ impl Fetch {
     fn judge(&self, asked: Asked, answer: &Answer) -> Result<Verdict, Setback> {
         let (host, status) = (answer.host.clone(), answer.head.status);
         let track = self.shared.track.clone();
-        match judge(asked, &self.entity, &answer.head, SystemTime::now()) {
+        // The server's own clock tells how far away a date of its is: ours may be wrong.
+        match judge(asked, &self.entity, &answer.head, answer.date.unwrap_or_else(SystemTime::now)) {
             Verdict::Changed(how) => Err(Setback::Final(StreamError::Changed { track, host, how })),
             Verdict::NotAsAsked(how) => Err(Setback::NotAsAsked(format!("{host}: {how}"))),
+            Verdict::Compressed(coding) => Err(Setback::Failing(format!(
+                "{host} sent the file compressed ({coding}) although it was asked not to"
+            ))),
             Verdict::Refused => Err(Setback::Refused { status, host }),
             Verdict::Later(pause) => Err(Setback::Later(
                 pause.unwrap_or(Duration::ZERO),
