@@ -1,43 +1,6 @@
-//! Servers that cut, stall, refuse and forget.
+//! Servers that stall, refuse and forget. What else they do is in `tests/streams`.
 
 use crate::support::prelude::*;
-
-#[tokio::test]
-async fn a_connection_that_is_cut_in_mid_track_costs_nothing() {
-    let (card, server) = (Card::new().plug(), Server::start());
-    let source = Recording::music(30, 44_100, 16, 5.0);
-    let cut = Trouble::CutAfter { bytes: 90_000, times: 3 };
-    let url = server.serve_with("/a.flac", source.encode(Codec::Flac), &[cut]);
-    let mut daemon = Daemon::new().card(&card).start().await;
-    daemon.play_to_the_end(&[url]).await;
-    assert_exact(&card.music(), &source);
-    let requests = server.requests("/a.flac");
-    assert!(requests.len() >= 4, "{requests:?}");
-    assert!(requests[1..].iter().all(|request| request.status == 206), "{requests:?}");
-}
-
-#[tokio::test]
-async fn a_cut_connection_to_a_server_without_ranges_costs_nothing_either() {
-    let (card, server) = (Card::new().plug(), Server::start());
-    let source = Recording::music(31, 44_100, 16, 4.0);
-    let troubles = [Trouble::NoRanges, Trouble::CutAfter { bytes: 90_000, times: 1 }];
-    let url = server.serve_with("/a.flac", source.encode(Codec::Flac), &troubles);
-    let mut daemon = Daemon::new().card(&card).start().await;
-    daemon.play_to_the_end(&[url]).await;
-    assert_exact(&card.music(), &source);
-    assert_eq!(server.requests("/a.flac").len(), 2);
-}
-
-#[tokio::test]
-async fn a_body_without_a_length_plays_to_its_end() {
-    let (card, server) = (Card::new().plug(), Server::start());
-    let source = Recording::music(32, 44_100, 16, 3.0);
-    let troubles = [Trouble::Chunked, Trouble::NoRanges];
-    let url = server.serve_with("/a.flac", source.encode(Codec::Flac), &troubles);
-    let mut daemon = Daemon::new().card(&card).start().await;
-    daemon.play_to_the_end(&[url]).await;
-    assert_exact(&card.music(), &source);
-}
 
 #[tokio::test]
 async fn a_connection_that_stalls_is_made_anew_and_the_bus_answers_meanwhile() {

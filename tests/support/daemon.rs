@@ -27,6 +27,7 @@ pub struct Setup {
     output: String,
     more_folder: bool,
     log_level: &'static str,
+    environment: Vec<(&'static str, PathBuf)>,
 }
 
 /// The running daemon. What [`Client`] does can be asked of it directly.
@@ -34,6 +35,7 @@ pub struct Daemon {
     home: TempDir,
     bus: Bus,
     alsa_config: PathBuf,
+    environment: Vec<(&'static str, PathBuf)>,
     child: Option<Child>,
     process: Process,
     client: Client,
@@ -97,6 +99,12 @@ impl Setup {
         self
     }
 
+    /// A path in its environment, such as `SSL_CERT_FILE`.
+    pub fn env(mut self, name: &'static str, path: &Path) -> Setup {
+        self.environment.push((name, path.to_owned()));
+        self
+    }
+
     /// Logs from this level on instead of everything from `debug` on.
     pub fn log_level(mut self, level: &'static str) -> Setup {
         self.log_level = level;
@@ -130,9 +138,11 @@ impl Setup {
         let connection = bus.connect().await;
         let record = Record::begin(&connection).await;
         let client = Client::new(connection).await;
-        let child = spawn(home.path(), &home.path().join("state"), &alsa_config);
+        let environment = self.environment;
+        let child = spawn(home.path(), &home.path().join("state"), &alsa_config, &environment);
         let process = found(&child);
-        let mut daemon = Daemon { home, bus, alsa_config, child: Some(child), process, client, record };
+        let mut daemon =
+            Daemon { home, bus, alsa_config, environment, child: Some(child), process, client, record };
         daemon.until_on_the_bus(0).await;
         let ids = self.plugins.iter().map(Plugin::id).chain(self.bundled.iter().copied());
         for id in ids {
@@ -150,7 +160,7 @@ fn copy_package(id: &str, folder: &Path) {
     assert!(copied.success() && closed.success());
 }
 
-fn spawn(home: &Path, state: &Path, alsa_config: &Path) -> Child {
+fn spawn(home: &Path, state: &Path, alsa_config: &Path, environment: &[(&'static str, PathBuf)]) -> Child {
     let log = File::options().create(true).append(true).open(home.join("segued.log")).unwrap();
     Command::new(env!("CARGO_BIN_EXE_segued"))
         .env_clear()
@@ -160,6 +170,7 @@ fn spawn(home: &Path, state: &Path, alsa_config: &Path) -> Child {
         .env("CACHE_DIRECTORY", home.join("cache"))
         .env("CONFIGURATION_DIRECTORY", home.join("config"))
         .env("ALSA_CONFIG_PATH", alsa_config)
+        .envs(environment.iter().map(|(name, path)| (name, path)))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(log)
@@ -184,6 +195,7 @@ impl Daemon {
             output: String::new(),
             more_folder: false,
             log_level: "debug",
+            environment: Vec::new(),
         }
     }
 
@@ -339,7 +351,8 @@ impl Daemon {
     pub async fn start_again(&mut self) {
         assert!(self.child.is_none(), "it still runs");
         let from = self.record.len();
-        let child = spawn(self.home.path(), &self.home.path().join("state"), &self.alsa_config);
+        let child =
+            spawn(self.home.path(), &self.home.path().join("state"), &self.alsa_config, &self.environment);
         self.process = found(&child);
         self.child = Some(child);
         self.until_on_the_bus(from).await;
@@ -347,7 +360,7 @@ impl Daemon {
 
     /// Starts another one beside it: the same bus, card and log, and its state below this folder of the home.
     pub fn start_another(&self, state: &str) -> Child {
-        spawn(self.home.path(), &self.home.path().join(state), &self.alsa_config)
+        spawn(self.home.path(), &self.home.path().join(state), &self.alsa_config, &self.environment)
     }
 
     /// The client, pointed at this daemon: exit status, standard output, standard error.

@@ -54,10 +54,24 @@ pub enum Whim {
     Result(Value),
 }
 
+/// Makes a URL, and says how long it is good.
+#[derive(Clone)]
+struct Maker(Arc<dyn Fn() -> (String, Duration) + Send + Sync>);
+
+impl std::fmt::Debug for Maker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a function")
+    }
+}
+
 /// Where a track's URL comes from.
 #[derive(Clone, Debug)]
 enum Source {
     Fixed(String),
+    /// The next one at each call; the last for all further ones.
+    InTurn(Vec<String>),
+    /// Made at each call: URL, and how long it is good.
+    Made(Maker),
     /// A fresh one at each call, with lives of these lengths; the last is for all further ones.
     Fresh {
         path: String,
@@ -75,6 +89,8 @@ pub struct Track {
     content_type: &'static str,
     title: String,
     duration: Option<Duration>,
+    alternatives: Vec<String>,
+    headers: HashMap<String, String>,
     asked: usize,
 }
 
@@ -82,6 +98,31 @@ impl Track {
     /// A track with one URL.
     pub fn at(url: impl Into<String>, content_type: &'static str) -> Track {
         Track::from_source(Source::Fixed(url.into()), content_type)
+    }
+
+    /// A track whose URL is another one at each call; the last one is for all further calls.
+    pub fn in_turn(urls: Vec<String>, content_type: &'static str) -> Track {
+        Track::from_source(Source::InTurn(urls), content_type)
+    }
+
+    /// A track whose URL is made at each call, and is good for as long as the function says.
+    pub fn made(
+        make: impl Fn() -> (String, Duration) + Send + Sync + 'static,
+        content_type: &'static str,
+    ) -> Track {
+        Track::from_source(Source::Made(Maker(Arc::new(make))), content_type)
+    }
+
+    /// With other addresses of the same file.
+    pub fn or_at(mut self, urls: Vec<String>) -> Track {
+        self.alternatives = urls;
+        self
+    }
+
+    /// With a header for its requests.
+    pub fn with_header(mut self, name: &str, value: &str) -> Track {
+        self.headers.insert(name.to_owned(), value.to_owned());
+        self
     }
 
     /// A track of the test's server whose URLs run out after these times: the first one after the first, and so on.
@@ -123,7 +164,15 @@ impl Track {
     }
 
     fn from_source(source: Source, content_type: &'static str) -> Track {
-        Track { source, content_type, title: String::new(), duration: None, asked: 0 }
+        Track {
+            source,
+            content_type,
+            title: String::new(),
+            duration: None,
+            alternatives: Vec::new(),
+            headers: HashMap::new(),
+            asked: 0,
+        }
     }
 }
 
@@ -316,8 +365,16 @@ impl Track {
         let content_type = self.content_type;
         let nth = self.asked;
         self.asked += 1;
-        match &self.source {
+        let mut info = match &self.source {
             Source::Fixed(url) => json!({"url": url, "content_type": content_type}),
+            Source::InTurn(urls) => {
+                json!({"url": urls[nth.min(urls.len() - 1)], "content_type": content_type})
+            }
+            Source::Made(make) => {
+                let (url, life) = (make.0)();
+                let life = life.as_millis() as u64;
+                json!({"url": url, "content_type": content_type, "expires_in_ms": life})
+            }
             Source::Fresh { path, lives, tell_expiry, then_at } => {
                 let path = then_at.as_ref().filter(|_| nth > 0).unwrap_or(path);
                 let life = lives[nth.min(lives.len() - 1)];
@@ -327,6 +384,13 @@ impl Track {
                 }
                 info
             }
+        };
+        if !self.alternatives.is_empty() {
+            info["alternatives"] = json!(self.alternatives);
         }
+        if !self.headers.is_empty() {
+            info["headers"] = json!(self.headers);
+        }
+        info
     }
 }

@@ -26,16 +26,8 @@ pub enum Trouble {
     RefuseRequests { from: usize, count: usize, status: u16 },
     /// At most so many bytes in a second.
     Throttle(usize),
-    /// Answers ranges with a Content-Range that is 1,000 bytes off.
-    WrongContentRange,
-    /// Sends no length.
-    Chunked,
     /// Each answer has another ETag.
     OtherEachTime,
-    /// Answers this and nothing else.
-    Status(u16),
-    /// Answers so late.
-    Delay(Duration),
 }
 
 /// A file, and what happens to those who fetch it.

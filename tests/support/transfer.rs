@@ -24,9 +24,6 @@ pub(super) struct Transfer<'a> {
 }
 
 pub(super) fn send(transfer: Transfer<'_>, connection: TcpStream, request: &Request) -> std::io::Result<()> {
-    if let Some(time) = transfer.delay() {
-        transfer.sleep(&connection, time)?;
-    }
     if let Some(status) = transfer.refusal() {
         transfer.note_status(status);
         return respond(connection, status, "text/plain", b"refused");
@@ -56,13 +53,6 @@ impl Transfer<'_> {
         self.asset.troubles.contains(trouble)
     }
 
-    fn delay(&self) -> Option<Duration> {
-        self.asset.troubles.iter().find_map(|trouble| match trouble {
-            Trouble::Delay(time) => Some(*time),
-            _ => None,
-        })
-    }
-
     fn throttle(&self) -> Option<usize> {
         self.asset.troubles.iter().find_map(|trouble| match trouble {
             Trouble::Throttle(bytes) => Some(*bytes),
@@ -86,7 +76,6 @@ impl Transfer<'_> {
             return Some(status);
         }
         self.asset.troubles.iter().find_map(|trouble| match trouble {
-            Trouble::Status(status) => Some(*status),
             Trouble::RefuseRequests { from, count, status } if (*from..from + count).contains(&self.nth) => {
                 Some(*status)
             }
@@ -106,8 +95,7 @@ impl Transfer<'_> {
         request: &Request,
     ) -> std::io::Result<()> {
         self.note_status(status);
-        let chunked = self.has(&Trouble::Chunked);
-        to.write_all(self.head(status, &range, chunked).as_bytes())?;
+        to.write_all(self.head(status, &range).as_bytes())?;
         if request.method == "HEAD" {
             return Ok(());
         }
@@ -120,13 +108,7 @@ impl Transfer<'_> {
         while at < end {
             let next = (at + piece).min(end);
             let bytes = &self.asset.file.bytes[at..next];
-            if chunked {
-                self.write(&mut to, format!("{:x}\r\n", bytes.len()).as_bytes())?;
-            }
             self.write(&mut to, bytes)?;
-            if chunked {
-                self.write(&mut to, b"\r\n")?;
-            }
             self.server.log.lock().unwrap()[self.number].sent += bytes.len();
             at = next;
             if throttle.is_some() {
@@ -136,13 +118,11 @@ impl Transfer<'_> {
         }
         match broken {
             Some((_, true)) if end < range.end => self.sleep(&to, Duration::from_secs(600)),
-            Some(_) if end < range.end => Ok(()),
-            _ if chunked => self.write(&mut to, b"0\r\n\r\n"),
             _ => Ok(()),
         }
     }
 
-    fn head(&self, status: u16, range: &Range<usize>, chunked: bool) -> String {
+    fn head(&self, status: u16, range: &Range<usize>) -> String {
         let file = &self.asset.file;
         let mut head =
             format!("HTTP/1.1 {status} {}\r\nContent-Type: {}\r\n", reason(status), file.content_type);
@@ -152,15 +132,10 @@ impl Transfer<'_> {
         let version = if self.has(&Trouble::OtherEachTime) { self.nth } else { 0 };
         head.push_str(&format!("ETag: \"{:x}-{version}\"\r\n", file.bytes.len()));
         if status == 206 {
-            let off = if self.has(&Trouble::WrongContentRange) && range.start > 0 { 1_000 } else { 0 };
-            let (from, last, total) = (range.start + off, range.end + off - 1, file.bytes.len() + off);
+            let (from, last, total) = (range.start, range.end - 1, file.bytes.len());
             head.push_str(&format!("Content-Range: bytes {from}-{last}/{total}\r\n"));
         }
-        if chunked {
-            head.push_str("Transfer-Encoding: chunked\r\n");
-        } else {
-            head.push_str(&format!("Content-Length: {}\r\n", range.len()));
-        }
+        head.push_str(&format!("Content-Length: {}\r\n", range.len()));
         head.push_str("Connection: close\r\n\r\n");
         head
     }
