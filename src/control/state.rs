@@ -240,7 +240,7 @@ pub enum Notice {
         change: QueueChange,
     },
     /// Something that a person who watches wants to see: `kind` is one of `resolved`, `fetching`, `fetched`,
-    /// `renewed`, `trouble`, `playing`, `joined`, `device`, `finished`.
+    /// `renewed`, `trouble`, `playing`, `joined`, `station`, `title`, `expanded`, `device`, `finished`.
     Event {
         /// Which kind.
         kind: &'static str,
