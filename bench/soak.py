@@ -66,7 +66,7 @@ class Soak:
     def start_server(self):
         log = self.folder / "server.jsonl"
         command = [sys.executable, ROOT / "bench/soaking/faults.py", self.options.seed, str(self.options.minutes)]
-        command += [str(self.options.speed), self.folder / "music", log]
+        command += [str(self.options.speed), self.folder / "music", log, self.options.sabotage or ""]
         server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         ports = server.stdout.readline().split()
         if len(ports) != 2:
@@ -228,6 +228,7 @@ def arguments():
     parser.add_argument("--only", metavar="A-B", help="only these items of the seed's queue")
     parser.add_argument("--speed", type=float, default=20, help="how many times real time the card runs (default: %(default)s)")
     parser.add_argument("--segued", type=Path, default=daemon, metavar="PATH", help="the daemon (default: %(default)s)")
+    parser.add_argument("--sabotage", choices=("flip", "skip", "repeat"), help="falsify every WAV: the soak has to fail")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers here too")
     parser.add_argument("--settle-s", type=float, default=120, help=argparse.SUPPRESS)
     parser.add_argument("--target", type=Path, default=ROOT / "target/bench", help=argparse.SUPPRESS)

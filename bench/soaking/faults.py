@@ -1,4 +1,4 @@
-"""faults.py SEED MINUTES SPEED FOLDER LOG: the web server that misbehaves as planned, and the plugin's mind.
+"""faults.py SEED MINUTES SPEED FOLDER LOG [SABOTAGE]: the web server that misbehaves as planned, and the plugin's mind.
 
 Prints two ports, one for music and one for the plugin, then runs until the end of standard input. What it did is in
 LOG, one JSON object a line. Music is at /<item>/<number of the address>/<hops left>; an address lives as long as the
@@ -42,7 +42,8 @@ class Kept:
 
 
 class Server:
-    def __init__(self, seed, minutes, speed, folder, log):
+    def __init__(self, seed, minutes, speed, folder, log, sabotage):
+        self.sabotage = sabotage
         self.plan = Plan(seed, minutes)
         self.speed = speed
         self.folder = folder
@@ -137,7 +138,7 @@ class Server:
             return await self.short_answer(writer, STATUS[fault.kind], pause)
         if fault and fault.kind == "reset-head":
             return reset(writer)
-        return await self.send(writer, kept, asked and start, deadline, fault.kind if fault else "", note)
+        return await self.send(reader, writer, kept, asked and start, deadline, fault.kind if fault else "", note)
 
     async def short_answer(self, writer, status, headers=(), keep=False):
         lines = [f"HTTP/1.1 {status} As planned", f"Date: {formatdate(usegmt=True)}", "Content-Length: 0"]
@@ -146,7 +147,7 @@ class Server:
         await writer.drain()
         return keep
 
-    async def send(self, writer, kept, start, deadline, fault, note):
+    async def send(self, reader, writer, kept, start, deadline, fault, note):
         item, size = kept.item, kept.size
         if start is not None and (start >= size or fault == "416"):
             return await self.short_answer(writer, 416, [("Content-Range", f"bytes */{size}")])
@@ -175,7 +176,7 @@ class Server:
         writer.write(head)
         kept.open += 1
         self.log("open", **note, status=206 if part else 200, together=kept.open)
-        body = Body(self, writer, kept, begin, deadline)
+        body = Body(self, reader, writer, kept, begin, deadline)
         try:
             return await body.send()
         finally:
@@ -187,8 +188,9 @@ class Server:
 class Body:
     """One body on its way, from byte `at` to the file's end, with what befalls it."""
 
-    def __init__(self, server, writer, kept, begin, deadline):
+    def __init__(self, server, reader, writer, kept, begin, deadline):
         self.server = server
+        self.reader = reader
         self.writer = writer
         self.kept = kept
         self.at = begin
@@ -215,7 +217,7 @@ class Body:
                 if slow:
                     step = min(step, 200)
                 if step:
-                    await self.write(file.read(step))
+                    await self.write(self.falsified(file, step) if self.server.sabotage else file.read(step))
                     self.at += step
                 if fault and self.at == place:
                     self.kept.left.remove((place, fault))
@@ -236,12 +238,37 @@ class Body:
         self.why = "whole"
         return item.keep_alive
 
+    def falsified(self, file, count):
+        """The next bytes, wrong in every WAV from a place on as no player can notice: only for seeing that the soak does."""
+        place = 44 + int(self.kept.size * 0.6) // 4 * 4
+        if self.kept.item.track.kind != "wav" or self.at + count <= place:
+            return file.read(count)
+        if self.server.sabotage == "flip":
+            data = bytearray(file.read(count))
+            if self.at <= place:
+                data[place - self.at] ^= 1
+            return bytes(data)
+        # Eight frames are left out, or come twice.
+        away = 32 if self.server.sabotage == "skip" else -32
+        true = max(0, place - self.at)
+        head = file.read(true)
+        file.seek(away, os.SEEK_CUR)
+        data = head + file.read(count - true)
+        file.seek(self.at + count)
+        return data.ljust(count, b"\0")
+
     def next_fault(self):
         # The very first byte of a body passes nothing.
         ahead = [(place, fault) for place, fault in self.kept.left if place > self.begin and place >= self.at]
         return min(ahead, key=lambda one: one[0]) if ahead else (0, None)
 
+    def is_left(self):
+        """Whether the player has closed the connection: before the next write would tell."""
+        return self.reader.at_eof() or self.writer.transport.is_closing()
+
     async def write(self, data):
+        if self.is_left():
+            raise ConnectionResetError
         if self.kept.item.chunked:
             data = b"%x\r\n%b\r\n" % (len(data), data)
         self.writer.write(data)
@@ -256,7 +283,7 @@ class Body:
             return False
         if kind == "stall":
             until = time.monotonic() + fault.value
-            while time.monotonic() < until and not self.writer.transport.is_closing():
+            while time.monotonic() < until and not self.is_left():
                 await asyncio.sleep(0.05)
             return False
         if kind == "cut":
@@ -286,10 +313,10 @@ def reset(writer):
 
 
 async def main():
-    seed, minutes, speed, folder, log = sys.argv[1:]
+    seed, minutes, speed, folder, log, *sabotage = sys.argv[1:]
     loop = asyncio.get_running_loop()
     with open(log, "w", buffering=1, encoding="utf-8") as log_file:
-        server = Server(seed, float(minutes), float(speed), Path(folder), log_file)
+        server = Server(seed, float(minutes), float(speed), Path(folder), log_file, "".join(sabotage))
         await server.listen()
         mind = await asyncio.start_server(server.mind.serve, "127.0.0.1", 0)
         server.mind.log = server.log

@@ -239,9 +239,11 @@ class Follower:
         same = first_difference(data, meant)
         if count and same == len(meant):
             return 0
-        tail = min(FADE, count) * FRAME
-        if count > FADE and data[tail : count * FRAME] == meant[tail:] and is_faded(data[:tail], meant[:tail]):
-            return FADE
+        # Near the end of a track less than a whole fade may be left.
+        faded = min(FADE, count)
+        tail = faded * FRAME
+        if count and data[tail : count * FRAME] == meant[tail:] and is_faded(data[:tail], meant[:tail]):
+            return faded
         return None
 
     def describe(self, data, was, left, options):
