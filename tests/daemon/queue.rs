@@ -56,3 +56,27 @@ async fn a_queue_that_is_emptied_falls_silent_at_once() {
     assert!(daemon.listed().await.is_empty());
     until("all connections to be closed", || server.connections() == 0).await;
 }
+
+#[tokio::test]
+async fn a_skip_to_a_track_that_was_fetched_ahead_begins_at_once_and_asks_nothing() {
+    let (card, server) = (Card::new().clock(Clock::Real).plug(), Server::start());
+    let sources = [(106, 20.0), (107, 1.5)].map(|(seed, length)| Recording::music(seed, 44_100, 16, length));
+    let first = server.serve("/0.flac", sources[0].encode(Codec::Flac));
+    let second = server.serve("/1.flac", sources[1].encode(Codec::Flac));
+    let mut daemon = Daemon::new().card(&card).start().await;
+    daemon.add(&[first, second]).await;
+    daemon.play().await;
+    daemon.wait_position(500_000).await;
+    until("the next track is here", || server.requests("/1.flac").iter().any(|request| !request.open)).await;
+    // Whoever asked it now would be refused.
+    server.withdraw("/1.flac");
+    daemon.wait_position(3_000_000).await;
+    daemon.next().await;
+    daemon.wait_state("playing").await;
+    assert_eq!(daemon.current().await, 2);
+    daemon.wait_end(0).await;
+    assert_eq!((server.requests("/0.flac").len(), server.requests("/1.flac").len()), (1, 1));
+    let heard = card.music();
+    let from = heard.frames() - sources[1].frames();
+    assert_exact(&heard.cut(from..heard.frames()), &sources[1]);
+}

@@ -85,3 +85,71 @@ async fn two_tracks_stay_within_the_buffer_together_and_both_arrive() {
     assert_eq!(streams.budget.used(), 0);
     assert_eq!(server.ranges(), [Some(0), Some(0)]);
 }
+
+#[tokio::test]
+async fn a_paused_stream_closes_its_connection_and_goes_on_at_the_same_byte_with_one_fresh_address() {
+    let data = data(3_000_000);
+    let source = Arc::clone(&data);
+    // The first answer is slow, so that the pause comes in its midst.
+    let server = Server::start(move |number, request, reply| {
+        if number > 0 {
+            return reply.range(request, &source);
+        }
+        reply.range_head(request, &source, "\"one\"");
+        for piece in source.chunks(10_000) {
+            reply.body(piece);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
+    let fresh = server.url("/fresh");
+    let resolver = Resolver::new(move |_| Ok(ResolvedStream::plain(fresh.clone())));
+    let lifetime = Duration::from_secs(2);
+    let expiry = Expiry::Deadline { at: Instant::now() + lifetime, lifetime };
+    let resolved = ResolvedStream { expiry, ..ResolvedStream::plain(server.url("/a")) };
+    let (reader, handle) = open_with(settings(), resolved, &resolver);
+    let (begun, mut reader) = read_at(reader, 0, 100_000).await;
+    assert!(begun[..] == data[..100_000]);
+    handle.hold(true);
+    // Longer than a paused connection and the address live.
+    tokio::time::sleep(Duration::from_millis(2300)).await;
+    let held = handle.status().received + 100_000;
+    assert!(held < 1_500_000, "the connection was closed in its midst");
+    assert_eq!((resolver.calls(), server.requests().len()), (0, 1), "nothing is asked during a pause");
+    handle.hold(false);
+    let rest = spawn_blocking(move || {
+        let mut rest = Vec::new();
+        reader.read_to_end(&mut rest).map(|_| rest)
+    });
+    assert_same(rest.await.unwrap(), &data[100_000..]);
+    assert_eq!(resolver.calls(), 1);
+    assert_eq!(server.ranges(), [Some(0), Some(held)]);
+}
+
+#[tokio::test]
+async fn a_seek_back_to_what_was_given_up_for_the_next_track_fetches_what_is_missing_alone() {
+    let data = data(1_500_000);
+    let source = Arc::clone(&data);
+    let server = Server::start(move |_, request, reply| reply.range(request, &source));
+    let streams = Streams::new(Settings { buffer: 2 * 1024 * 1024, ..settings() }).unwrap();
+    let open = |name: &str| {
+        let url = ResolvedStream::plain(server.url(&format!("/{name}")));
+        streams.open(url, Resolver::never(), name.to_owned())
+    };
+    let (first, first_handle) = open("first");
+    let mut changes = first_handle.changes();
+    complete(&mut changes).await;
+    let (_, first) = read_at(first, 1_000_000, 50_000).await;
+    let (_second, second_handle) = open("second");
+    let mut next = second_handle.changes();
+    event(&mut next, |event| *event == StreamEvent::Prefetching).await;
+    // The next track takes what it is due; what lies behind the first one's reader goes for it.
+    let (_, first) = read_at(first, 1_200_000, 200_000).await;
+    while second_handle.status().received < 512 * 1024 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let (again, _first) = read_at(first, 0, 1_500_000).await;
+    assert!(again == **data);
+    let asked = server.requests();
+    let of_first: Vec<_> = asked.iter().filter(|request| request.path == "/first").collect();
+    assert!(of_first.len() >= 2, "it was not given up, so this test shows nothing");
+}
