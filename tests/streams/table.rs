@@ -9,8 +9,9 @@ use crate::support::prelude::*;
 
 /// Daemons at a time: rows mostly wait.
 const LANES: usize = 4;
-/// Longer than any row takes with the short time-outs of these tests, also on a busy machine.
-const LIMIT: Duration = Duration::from_secs(45);
+/// Longer than any row takes with the short time-outs of these tests, also on a busy machine: the longest are over
+/// after six seconds.
+const LIMIT: Duration = Duration::from_secs(30);
 /// Stands in each URL and header, and must never be seen.
 const SECRET: &str = "s3cret";
 
@@ -19,8 +20,6 @@ const SECRET: &str = "s3cret";
 enum Outcome {
     /// The source is heard, each frame once; where the card ran dry there is silence.
     Heard,
-    /// The same, and the card never ran dry.
-    HeardWithoutBreak,
     /// An error of this code that holds these words; what was heard before is of the source.
     Fails { code: &'static str, words: Vec<&'static str> },
 }
@@ -87,11 +86,6 @@ impl Row {
     /// A plugin gives the address as an alternative to one that is dead.
     pub fn by_mirror(mut self) -> Row {
         self.via = Via::Mirror;
-        self
-    }
-
-    pub fn without_break(mut self) -> Row {
-        self.outcome = Outcome::HeardWithoutBreak;
         self
     }
 
@@ -239,11 +233,8 @@ impl Stage<'_> {
                 heard_with_gaps(&heard, self.source, true)?;
             }
             (_, Some((code, message))) => return Err(format!("failed as {code}: {message}")),
-            (outcome, None) => {
-                let gaps = heard_with_gaps(&heard, self.source, false)?;
-                if gaps > 0 && matches!(outcome, Outcome::HeardWithoutBreak) {
-                    return Err(format!("the sound broke {gaps} times"));
-                }
+            (Outcome::Heard, None) => {
+                heard_with_gaps(&heard, self.source, false)?;
             }
         }
         if self.server.fetched_twice_at_once(self.name) {

@@ -53,8 +53,11 @@ pub(super) async fn converse(inner: Arc<Inner>, door: Door, connection: usize, m
             let _ = wire.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n").await;
             break;
         };
-        if !matches!(play(&inner, &mut wire, &question, &task).await, Ok(true)) {
-            break;
+        match play(&inner, &mut wire, &question, &task).await {
+            Ok(true) => {}
+            Ok(false) => break,
+            // Without a goodbye, or a reset would look like an end.
+            Err(_) => return,
         }
     }
     let _ = wire.shutdown().await;

@@ -37,8 +37,6 @@ pub enum Door {
     WrongName,
     /// TLS with a certificate of the past.
     Expired,
-    /// TLS with a certificate of the future.
-    TooEarly,
     /// Hangs up when it is greeted.
     HangsUp,
     /// Plain HTTP although `https` is said.
@@ -48,7 +46,7 @@ pub enum Door {
 }
 
 impl Door {
-    const ALL: [Door; 11] = [
+    const ALL: [Door; 10] = [
         Door::Http,
         Door::Elsewhere,
         Door::Tls,
@@ -56,7 +54,6 @@ impl Door {
         Door::Stranger,
         Door::WrongName,
         Door::Expired,
-        Door::TooEarly,
         Door::HangsUp,
         Door::PlainTls,
         Door::Garbage,
@@ -146,7 +143,6 @@ impl FaultServer {
             (Door::Stranger, stranger.acceptor("127.0.0.1", now, "http/1.1")),
             (Door::WrongName, authority.acceptor("music.example", now, "http/1.1")),
             (Door::Expired, authority.acceptor("127.0.0.1", (2001, 2002), "http/1.1")),
-            (Door::TooEarly, authority.acceptor("127.0.0.1", (2089, 2090), "http/1.1")),
         ]);
         let stop = Arc::new(Notify::new());
         let (shared, stopped) = (Arc::clone(&inner), Arc::clone(&stop));
