@@ -25,6 +25,21 @@ async fn whatever_a_server_answers_to_a_range_no_wrong_byte_is_heard() {
             say("206 Partial Content", "Content-Range: bytes 89000-{last}/{total}").from(89_000).rest(),
             proper(),
         ]),
+        row("a part from a later byte", [
+            cut(),
+            say("206 Partial Content", "Content-Range: bytes 90500-{last}/{total}").from(90_500).rest(),
+            proper(),
+        ]),
+        row("a part that ends beyond the total", [
+            cut(),
+            say("206 Partial Content", "Content-Range: bytes {from}-{total}/{total}").rest().noise(1),
+            proper(),
+        ]),
+        row("a part in another unit", [
+            cut(),
+            say("206 Partial Content", "Content-Range: items {from}-{last}/{total}").noise(50_000),
+            proper(),
+        ]),
         row("a part that says the right byte with a wrong length", [
             cut(),
             say("206 Partial Content", "Content-Range: bytes {from}-{last}/{total}\nContent-Length: 77").body(77),
