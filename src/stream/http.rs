@@ -258,6 +258,14 @@ fn certificate_problem(problem: &rustls::CertificateError) -> String {
             day(*not_after),
             day(*time)
         ),
+        Problem::NotValidYet => {
+            "its certificate is not valid yet; if that cannot be, see to the clock of this machine".to_owned()
+        }
+        Problem::NotValidYetContext { time, not_before } => format!(
+            "its certificate is good from {} on, and here it is {}; if that is not the day, see to the clock of this machine",
+            day(*not_before),
+            day(*time)
+        ),
         Problem::UnknownIssuer => "its certificate is signed by nobody whom this machine knows; \
             if the server is to be trusted, add its authority's certificate to those of this machine \
             (ca-certificates), else something between here and there listens in"
