@@ -48,7 +48,7 @@ class Soak:
 
         music = self.folder / "music"
         music.mkdir()
-        tracks = self.plan.tracks
+        tracks = self.plan.tracks + self.plan.guest_tracks
         say(f"soak: making {len(tracks)} recordings, {sum(track.seconds for track in tracks) / 60:.0f} minutes")
         for track in tracks:
             self.recordings[track.number] = Sound(track.key, track.rate, track.frames)
@@ -261,6 +261,8 @@ def main():
     options = arguments()
     check(options)
     options.target.mkdir(parents=True, exist_ok=True)
+    # A shell that starts it in the background has it ignore the one.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     folder = Path(tempfile.mkdtemp(prefix="segue-soak-"))
     say(f"soak: seed {options.seed}, {options.minutes:g} minutes of audio at {options.speed:g} times real time, in {folder}")

@@ -50,6 +50,7 @@ class Daemon(Segued):
         self.files = files
         self.plugins = plugins
         self.stream_buffer = buffer
+        self.speed = speed
         self.buffer_ms = int(min(2000, 250 * max(1, speed)))
         self.ear = None
         self.state = "stopped"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from players import PlayerFailed
 
 from .daemon import MPRIS, PLAYER, QUEUE
-from .plan import GUESTS
+from .plan import GUESTS, GUESTS_EACH, guest
 
 # Entries that are queued behind the current one.
 AHEAD = 3
@@ -15,6 +15,9 @@ AHEAD = 3
 LATELY = 0.5
 # No sound for so long, though nobody paused, is a hang: longer than any planned silence with all its pauses.
 HANG_S = 90.0
+# An entry may be taken back when it was heard for less than this by the wall clock, s: the daemon learns that it is heard
+# by the nominal rate, which a fast card outruns.
+TAKEN_BACK_S = 0.05
 # A seek may land off by so many frames: D-Bus counts microseconds.
 LANDING = 1
 
@@ -23,6 +26,8 @@ LANDING = 1
 class Slot:
     entry: int
     item: object
+    # Taken out; it may be heard all the same for a moment, and keeps its place until it is past.
+    removed: bool = False
 
 
 @dataclass
@@ -52,7 +57,7 @@ class Listener:
         self.done = set()
         self.declared = {}
         self.gone = set()
-        self.guests = 0
+        self.guests = Counter()
         self.no_more = False
         self.counts = Counter()
         self.failures = []
@@ -66,7 +71,7 @@ class Listener:
     def ahead(self):
         """Slots behind the current one that have not been given up."""
         place = self.queue.index(self.current) + 1 if self.current in self.queue else 0
-        return [slot for slot in self.queue[place:] if slot.item.number not in self.declared]
+        return [slot for slot in self.queue[place:] if slot.item.number not in self.declared and not slot.removed]
 
     def successor(self):
         ahead = self.ahead()
@@ -148,6 +153,8 @@ class Listener:
                 self.wrong(f"a break between items {was.number} and {gap.item.number} for no reason ({describe(gap)})")
         elif skipped:
             self.counts["skips heard"] += 1
+        elif self.lately_edited() and gap.left < TAKEN_BACK_S * self.daemon.speed * was.track.rate:
+            self.counts["taken back when it had just begun"] += 1
         elif was.number in self.declared or self.wait_for_error(was.number):
             self.counts["ended by a declared error"] += 1
         else:
@@ -220,7 +227,7 @@ class Listener:
         """Takes what was heard out of the queue."""
         if self.current in self.queue and (place := self.queue.index(self.current)) > 2:
             old, self.queue = self.queue[: place - 1], self.queue[place - 1 :]
-            self.daemon.call(QUEUE, "Remove", "at", [slot.entry for slot in old])
+            self.daemon.call(QUEUE, "Remove", "at", [slot.entry for slot in old if not slot.removed])
 
     def begin(self):
         self.fill()
@@ -331,10 +338,11 @@ class Listener:
         self.daemon.call(PLAYER, "Play")
 
     def insert(self, before):
-        item = self.plan.item(GUESTS + self.current.item.number % GUESTS * 4 + self.guests % 4)
-        if any(slot.item is item for slot in self.queue):
+        number = self.current.item.number
+        if number >= GUESTS or self.guests[number] >= GUESTS_EACH:
             return
-        self.guests += 1
+        item = self.plan.item(guest(number, self.guests[number]))
+        self.guests[number] += 1
         self.counts["insert"] += 1
         former = self.successor()
         (entries,) = self.daemon.call(QUEUE, "Add", "ast", [item.uri], before.entry)
@@ -345,11 +353,11 @@ class Listener:
         self.counts["remove"] += 1
         self.daemon.call(QUEUE, "Remove", "at", [slot.entry])
         self.recent.append((time.monotonic(), slot.item))
+        slot.removed = True
         # Where it had begun a moment before, this is a skip.
         self.pump(0.1)
         if self.follower.item is slot.item:
             self.ask("remove-current", slot.item, 0)
-        self.queue.remove(slot)
 
 
 def describe(gap):

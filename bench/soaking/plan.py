@@ -9,8 +9,11 @@ import functools
 import random
 from dataclasses import dataclass
 
-# Items that a listener puts in between have numbers from here on.
+# Items that a listener puts in between have numbers from here on, three for each item of the queue. They have short
+# tracks of their own, so that no two near ones sound alike.
 GUESTS = 100_000
+GUESTS_EACH = 3
+GUEST_TRACKS = 9
 # Within so many items no track occurs twice, so that a join can be told by its sound.
 APART = 5
 PLUGIN = "soak"
@@ -108,13 +111,15 @@ class Plan:
         self.buffer = pick.choice(("2 MiB", "6 MiB"))
         while sum(track.seconds for track in self.tracks) < wanted or len(self.tracks) < 3 * APART:
             self.tracks.append(self.make_track(pick, len(self.tracks), longest))
+        first = len(self.tracks)
+        self.guest_tracks = [self.make_track(pick, first + nth, 30) for nth in range(GUEST_TRACKS)]
 
     def make_track(self, pick, number, longest):
         # At least two of each kind, also in a short soak.
         kind = ("flac", "wav", "mp3")[number] if number < 3 else pick.choices(("flac", "wav", "mp3"), (6, 2, 2))[0]
         rate = pick.choice((44100, 44100, 44100, 48000))
         # No round numbers: tracks end within an encoder's block.
-        seconds = pick.choice((pick.uniform(8, 30), pick.uniform(30, longest)))
+        seconds = pick.choice((pick.uniform(8, 30), pick.uniform(20, longest)))
         options = {
             "flac": lambda: (f"-{pick.choice('0358')}", *pick.choice(((), ("--no-seektable",), ("--no-padding",)))),
             "mp3": lambda: pick.choice((("-b", "192"), ("-V", "2"), ("-b", "320"))),
@@ -139,40 +144,41 @@ class Plan:
     @functools.lru_cache(maxsize=None)
     def item(self, number):
         pick = random.Random(f"{self.seed}/item/{number}")
-        if number >= GUESTS:
-            place = number - GUESTS
-            near = {self.track(max(0, place + away)) for away in range(-APART, APART)}
-            near |= {self.item(GUESTS + place - away).track for away in range(1, APART) if place >= away}
-            free = [track for track in self.tracks if track not in near]
-            track = pick.choice(free or self.tracks)
-        else:
-            track = self.track(number)
+        guest = number >= GUESTS
+        track = self.guest_tracks[(number - GUESTS) % GUEST_TRACKS] if guest else self.track(number)
         return make_item(pick, number, track)
+
+
+def guest(number, nth):
+    """The number of the nth guest of an item."""
+    return GUESTS + number * GUESTS_EACH + nth
 
 
 def make_item(pick, number, track):
     chance = lambda share: pick.random() < share  # noqa: E731
     ranges = chance(0.9)
-    life = pick.uniform(3, 20) if chance(0.45) else None
+    life = pick.choice((pick.uniform(3, 7), pick.uniform(5, 20))) if chance(0.6) else None
     hopeless = chance(0.03)
     validator = pick.choice(("etag", "etag", "date", "both", ""))
     clean = chance(0.15)
     # A slow server without ranges would have to send everything again and again.
     pace = pick.choice((None, 1.3, 2.0, 4.0, 0.9)) if ranges else None
-    body = () if clean else body_faults(pick, hopeless)
+    body = () if clean else body_faults(pick, hopeless, track.seconds)
     answers = () if clean else answer_faults(pick, ranges)
+    wished = [act for act in acts(pick, ranges, life) if number < GUESTS or not act.kind.startswith("insert")]
     hopeless = not clean and hopeless or any(fault.kind == "wrong-total" for fault in answers)
     return Item(
         number, track, life, pick.choice(("in", "in", "at", "")) if life else "", chance(0.5), pace, ranges, chance(0.2),
         pick.choice((0, 0, 0, 1, 3)), validator, chance(0.7), body, answers,
-        () if clean else call_faults(pick), acts(pick, ranges, life), hopeless,
+        () if clean else call_faults(pick), tuple(wished), hopeless,
     )  # fmt: skip
 
 
-def body_faults(pick, hopeless):
+def body_faults(pick, hopeless, seconds):
     """Each happens once, when the transfer passes its place; a hopeless file is refused from there on."""
     found = []
-    for _ in range(pick.choice((0, 1, 1, 2, 3))):
+    # A long track has time for more.
+    for _ in range(pick.choice((0, 1, 1, 2, 3)) + int(seconds / 120)):
         kind = pick.choices(("reset", "short", "stall", "trickle", "cut", "junk"), (6, 5, 2, 2, 1, 2))[0]
         value = {"stall": pick.choice((0.5, 2.0, 4.0, 12.0)), "trickle": pick.uniform(0.5, 3), "cut": pick.uniform(0.3, 5)}
         found.append(Fault(kind, pick.random(), value.get(kind, 0.0)))
@@ -204,7 +210,7 @@ def call_faults(pick):
 
 def acts(pick, ranges, life):
     found = []
-    for _ in range(pick.choice((0, 0, 0, 1, 1, 2))):
+    for _ in range(pick.choice((0, 0, 1, 1, 2, 3))):
         kind = pick.choice(("seek", "seek", "pause", "next", "insert", "remove", "insert-late", "remove-late"))
         value = {"seek": pick.uniform(0, 0.97), "pause": pick.choice((0.3, 1.0, min((life or 4) + 0.5, 8)))}.get(kind, 0.0)
         # The late ones fall about the join: so long before the end, in seconds of audio.
