@@ -9,7 +9,7 @@ use super::actor::Inbox;
 use crate::decode::{DecodeError, Decoder, Hints, Input};
 use crate::player::{Failure, OpenedTrack, Ticket};
 use crate::plugin::{ErrorCode, Host};
-use crate::stream::{Reader, StreamError, StreamHandle, Streams, UserFolders};
+use crate::stream::{Reader, StreamError, StreamEvent, StreamHandle, Streams, UserFolders, WaitReason};
 use crate::track::{
     EntryId, Resolve, ResolveError, ResolveErrorKind, ResolvedStream, Resolving, TrackRef, TrackUri,
 };
@@ -20,6 +20,24 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 /// And so often in all.
 const TRIES: u32 = 2;
+
+/// How often a plugin was asked in vain while the network was away.
+#[derive(Default)]
+struct Outage {
+    asked: u32,
+}
+
+impl Outage {
+    fn lasts(&self) -> bool {
+        self.asked > 0
+    }
+
+    /// Before it is asked again: 1 s, doubling to 10 s.
+    fn pause(&mut self) -> Duration {
+        self.asked = self.asked.saturating_add(1);
+        Duration::from_secs(1 << (self.asked - 1).min(4)).min(Duration::from_secs(10))
+    }
+}
 
 /// A track that can be decoded.
 pub(super) struct OpenTrack {
@@ -86,7 +104,8 @@ impl Opener {
     ) -> Result<(Box<OpenTrack>, OpenedTrack), Failure> {
         let (reader, stream, hints) = match uri {
             TrackUri::Plugin(_, track) => {
-                let resolved = self.resolve(track).await.map_err(|error| failed_to_resolve(uri, error))?;
+                let resolved =
+                    self.resolve(ticket, track).await.map_err(|error| failed_to_resolve(uri, error))?;
                 let text = format!("{uri} resolved to {}", resolved.url.host_str().unwrap_or("a file"));
                 self.tell(entry, "resolved", text);
                 let hints = hints(resolved.content_type.clone(), resolved.url.path());
@@ -122,25 +141,60 @@ impl Opener {
         Ok((Box::new(OpenTrack { entry, decoder, stream, start_frame }), facts))
     }
 
-    /// Asks the plugin, with patience where it asks for patience.
-    async fn resolve(&self, track: &TrackRef) -> Result<ResolvedStream, ResolveError> {
-        let began = Instant::now();
+    /// Asks the plugin, with patience where it asks for patience, and without an end while the network is away.
+    async fn resolve(&self, ticket: Ticket, track: &TrackRef) -> Result<ResolvedStream, ResolveError> {
+        let mut began = Instant::now();
         let mut tries = 0;
+        let mut outage = Outage::default();
         loop {
             tries += 1;
-            let error = match self.plugins.resolve(track).await {
-                Ok(resolved) => return Ok(resolved),
-                // It has been waited for long enough.
-                Err(error) if error.code == ErrorCode::PluginTimeout => return Err(error.into()),
-                Err(error) => ResolveError::from(error),
+            let (error, timed_out) = match self.plugins.resolve(track).await {
+                Ok(resolved) => {
+                    if outage.lasts() {
+                        let _ = self.inbox.send(Inbox::StreamEvent(ticket, StreamEvent::Flowing));
+                    }
+                    return Ok(resolved);
+                }
+                Err(error) => {
+                    let timed_out = error.code == ErrorCode::PluginTimeout;
+                    (ResolveError::from(error), timed_out)
+                }
             };
-            let pause = match error.kind {
-                ResolveErrorKind::Later(Some(pause)) if began.elapsed() + pause < PATIENCE => pause,
-                ResolveErrorKind::Later(None) if tries < TRIES => ASK_AGAIN,
+            let (ResolveErrorKind::Later(pause) | ResolveErrorKind::Unreachable(pause)) = error.kind else {
+                return Err(error);
+            };
+            if self.is_for_want_of_a_network(track, &error).await {
+                if !outage.lasts() {
+                    let text = format!("the network is away, and the track is waited for ({error})");
+                    let waiting = StreamEvent::Waiting(WaitReason::Network, text);
+                    let _ = self.inbox.send(Inbox::StreamEvent(ticket, waiting));
+                }
+                tokio::time::sleep(outage.pause().max(pause.unwrap_or_default())).await;
+                // Patience with the plugin begins anew.
+                (began, tries) = (Instant::now(), 0);
+                continue;
+            }
+            let pause = match pause {
+                // It has been waited for long enough.
+                _ if timed_out => return Err(error),
+                Some(pause) if began.elapsed() + pause < PATIENCE => pause,
+                None if tries < TRIES => ASK_AGAIN,
                 _ => return Err(error),
             };
             tracing::info!(plugin = %track.plugin, track = %track.content_id, %error, ?pause, "asking again");
             tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Whether a plugin failed because the network is away, and not by its own fault.
+    async fn is_for_want_of_a_network(&self, track: &TrackRef, error: &ResolveError) -> bool {
+        if !matches!(error.kind, ResolveErrorKind::Unreachable(_)) {
+            return false;
+        }
+        match self.plugins.reach(&track.plugin) {
+            Some(reach) => self.streams.network_is_away(reach).await,
+            // What needs no network cannot miss it.
+            None => false,
         }
     }
 
@@ -208,7 +262,7 @@ fn hints(content_type: Option<String>, path: &str) -> Hints {
 }
 
 fn failed_to_resolve(uri: &TrackUri, error: ResolveError) -> Failure {
-    let for_good = !matches!(error.kind, ResolveErrorKind::Later(_));
+    let for_good = !error.kind.may_pass();
     Failure { code: "plugin", message: format!("{uri}: {}", error.message), for_good, again: false }
 }
 

@@ -37,7 +37,10 @@ impl Machine {
             Event::Fetched(ticket) => self.fetched(ticket, &mut effects),
             Event::Waiting(ticket, reason) if self.slot.ticket() == Some(ticket) => self.reason = reason,
             Event::Flowing(ticket) if self.slot.ticket() == Some(ticket) => self.reason = Reason::None,
-            Event::Waiting(..) | Event::Flowing(_) => {}
+            Event::Waiting(ticket, reason) => self.coming_waits = Some((ticket, reason)),
+            Event::Flowing(ticket) => {
+                self.coming_waits.take_if(|(of, _)| *of == ticket);
+            }
             Event::Heard { entry, generation, position, ticket } if generation >= self.valid_from => {
                 self.heard(entry, position, ticket, now, &mut effects);
             }
@@ -104,7 +107,7 @@ impl Machine {
             if self.opens_again(&failure, start, effects) {
                 return;
             }
-            self.failures += 1;
+            self.count_failure(self.current, &failure);
             self.fail(failure, effects);
             self.go_on_after_failure(effects);
         } else if let NextSlot::Opening(coming) = self.next
@@ -117,7 +120,7 @@ impl Machine {
                 self.failures += 1;
                 self.fail(failure, effects);
             } else if failure.for_good || current_is_done {
-                self.failures += 1;
+                self.count_failure(Some(coming.entry), &failure);
                 self.passed_over.push(coming.entry);
                 self.fail(failure, effects);
             } else {
@@ -143,8 +146,10 @@ impl Machine {
             }
             self.event("trouble", format!("{}; it is opened again", failure.message), effects);
         } else {
+            if !self.sounding {
+                self.count_failure(self.current, &failure);
+            }
             self.fail(failure, effects);
-            self.failures += usize::from(!self.sounding);
         }
         effects.push(Effect::GoOn(ticket));
     }
@@ -298,6 +303,7 @@ impl Machine {
         }
         self.sounding = true;
         self.failures = 0;
+        self.first_failed = None;
         self.reason = Reason::None;
     }
 

@@ -90,6 +90,10 @@ pub struct Machine {
     /// The next entry, if it could not be opened but may be later: tried again when its turn has come.
     pub(super) postponed: Option<EntryId>,
     pub(super) failures: usize,
+    /// The first of them that may play another time.
+    pub(super) first_failed: Option<EntryId>,
+    /// Why the opening of what comes waits.
+    pub(super) coming_waits: Option<(Ticket, Reason)>,
 
     last_ticket: u64,
     pub(super) generation: u64,
@@ -132,6 +136,8 @@ impl Machine {
             passed_over: Vec::new(),
             postponed: None,
             failures: 0,
+            first_failed: None,
+            coming_waits: None,
             last_ticket: 0,
             generation: 0,
             valid_from: 0,
@@ -280,7 +286,7 @@ impl Machine {
         self.now_playing = None;
         self.anchor = start;
         self.announced = false;
-        self.reason = Reason::Opening;
+        self.reason = self.slot.ticket().and_then(|ticket| self.why_waits(ticket)).unwrap_or(Reason::Opening);
         effects.push(if self.intent == Intent::Playing { Effect::Resume } else { Effect::Pause });
         effects.push(Effect::SaveState);
     }
@@ -300,8 +306,25 @@ impl Machine {
         }
     }
 
-    /// Stops, and stays at the current entry.
+    /// Why this opening waits, if it did when it was that of what comes.
+    pub(super) fn why_waits(&self, ticket: Ticket) -> Option<Reason> {
+        self.coming_waits.filter(|(of, _)| *of == ticket).map(|(_, reason)| reason)
+    }
+
+    /// An entry was given up before a sound of it was heard.
+    pub(super) fn count_failure(&mut self, entry: Option<EntryId>, failure: &Failure) {
+        self.failures += 1;
+        if !failure.for_good {
+            self.first_failed = self.first_failed.or(entry);
+        }
+    }
+
+    /// Stops, and stays at the current entry; after failures, at the first that may play another time.
     pub(super) fn halt(&mut self, reason: Reason, effects: &mut Vec<Effect>) {
+        let first = self.first_failed.take().filter(|entry| self.queue.get(*entry).is_some());
+        if reason == Reason::Error && first.is_some() {
+            self.current = first;
+        }
         self.cut(effects);
         self.abandon_current(effects);
         self.abandon_next(effects);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::machine::{Intent, Machine};
-use super::slot::Slot;
+use super::slot::{NextSlot, Slot};
 use crate::control::{Can, Current, Output, QueueState, Reason, Repeat, State, Status};
 
 impl Machine {
@@ -48,6 +48,12 @@ impl Machine {
         match self.slot {
             Slot::Opening { .. } => Reason::Opening,
             Slot::Feeding { .. } if self.stalled => Reason::Server,
+            // The current entry is over, and the next is not there yet.
+            Slot::Fed { .. } => match self.next {
+                NextSlot::Opening(coming) => self.why_waits(coming.ticket).unwrap_or(Reason::Opening),
+                NextSlot::Ready(coming) => self.why_waits(coming.ticket).unwrap_or(Reason::None),
+                _ => Reason::None,
+            },
             _ => Reason::None,
         }
     }

@@ -57,6 +57,13 @@ impl Host {
         }
     }
 
+    /// How far an enabled plugin may reach; `None` where it may not use the network at all.
+    pub fn reach(&self, plugin: &PluginId) -> Option<Reach> {
+        let granted = self.enabled(plugin).ok()?.plan.granted.clone();
+        let reach = if granted.contains(&Scope::LocalNetwork) { Reach::Anywhere } else { Reach::Internet };
+        granted.contains(&Scope::Network).then_some(reach)
+    }
+
     async fn resolve_alone(&self, track: &TrackRef) -> Result<ResolvedStream, CallError> {
         let params = ContentParams { content_id: track.content_id.clone() };
         self.call(&track.plugin, Capability::Stream, params, |supervisor, info: StreamInfo, _| {

@@ -71,7 +71,13 @@ impl From<CallError> for ResolveError {
             | ErrorCode::ScopeDenied
             | ErrorCode::MethodNotFound
             | ErrorCode::NotSupported => ResolveErrorKind::NeedsPerson,
-            ErrorCode::RateLimited | ErrorCode::PluginFaulted => ResolveErrorKind::Later(error.retry_after),
+            ErrorCode::RateLimited => ResolveErrorKind::Later(error.retry_after),
+            // Also what a plugin does whose author thought of no outage: it breaks down, or says that it failed.
+            ErrorCode::UpstreamUnavailable
+            | ErrorCode::InternalError
+            | ErrorCode::PluginTimeout
+            | ErrorCode::PluginCrashed
+            | ErrorCode::PluginFaulted => ResolveErrorKind::Unreachable(error.retry_after),
             _ => ResolveErrorKind::Later(None),
         };
         ResolveError { kind, message: error.to_string() }
@@ -184,6 +190,6 @@ mod tests {
         for part in ["demo", "stream", "15.0 s", "PLUGIN_TIMEOUT", "log"] {
             assert!(text.contains(part), "{text}");
         }
-        assert_eq!(ResolveError::from(error).kind, ResolveErrorKind::Later(None));
+        assert_eq!(ResolveError::from(error).kind, ResolveErrorKind::Unreachable(None));
     }
 }

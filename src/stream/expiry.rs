@@ -14,14 +14,14 @@ pub(super) struct Deadline {
 }
 
 impl Deadline {
-    /// `now` and `wall` are the same moment on both clocks. For a wall-clock expiry `wall` is the server's
-    /// `Date` where one is known, since our own clock may be decades wrong.
-    pub fn of(expiry: Expiry, now: Instant, wall: SystemTime) -> Option<Self> {
+    /// `now` and `wall` are the same moment on both clocks. `wall` is by the server's `Date` where one is known, else
+    /// by our own clock where that is synchronised; without it a wall-clock expiry says nothing.
+    pub fn of(expiry: Expiry, now: Instant, wall: Option<SystemTime>) -> Option<Self> {
         match expiry {
             Expiry::Unknown => None,
             Expiry::Deadline { at, lifetime } => Some(Deadline { at, lifetime }),
             Expiry::WallClock(until) => {
-                let lifetime = until.duration_since(wall).unwrap_or(Duration::ZERO);
+                let lifetime = until.duration_since(wall?).unwrap_or(Duration::ZERO);
                 // A moment beyond the clock's range is never.
                 now.checked_add(lifetime).map(|at| Deadline { at, lifetime })
             }
@@ -75,13 +75,23 @@ mod tests {
     #[test]
     fn a_wall_clock_expiry_counts_from_the_servers_date() {
         let (now, date) = (Instant::now(), SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000));
-        let deadline = Deadline::of(Expiry::WallClock(date + Duration::from_secs(300)), now, date).unwrap();
+        let until = Expiry::WallClock(date + Duration::from_secs(300));
+        let deadline = Deadline::of(until, now, Some(date)).unwrap();
         assert_eq!(
             deadline,
             Deadline { at: now + Duration::from_secs(300), lifetime: Duration::from_secs(300) }
         );
-        let past = Deadline::of(Expiry::WallClock(date - Duration::from_secs(1)), now, date).unwrap();
-        assert!(past.passed(now));
-        assert_eq!(Deadline::of(Expiry::Unknown, now, date), None);
+        let past = Expiry::WallClock(date - Duration::from_secs(1));
+        assert!(Deadline::of(past, now, Some(date)).unwrap().passed(now));
+        assert_eq!(Deadline::of(Expiry::Unknown, now, Some(date)), None);
+    }
+
+    #[test]
+    fn without_a_clock_to_believe_only_a_monotonic_expiry_is_a_deadline() {
+        let (now, lifetime) = (Instant::now(), Duration::from_secs(60));
+        assert_eq!(Deadline::of(Expiry::WallClock(SystemTime::now() + lifetime), now, None), None);
+        let at = now + lifetime;
+        let told = Deadline::of(Expiry::Deadline { at, lifetime }, now, None);
+        assert_eq!(told, Some(Deadline { at, lifetime }));
     }
 }

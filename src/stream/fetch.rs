@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tokio::task::yield_now;
 use tokio::time::sleep_until;
 
-use super::http::{Answer, Web};
+use super::http::{Answer, Missing, Web};
 use super::icy::Piece;
 use super::incoming::Incoming;
 use super::patience::Patience;
@@ -74,7 +74,7 @@ struct Body {
 /// Why a request gave no body, or a body ended before its end.
 enum Setback {
     /// No host answers.
-    Unreachable(String),
+    Unreachable(Missing, String),
     /// The host can be reached, but gives nothing.
     Failing(String),
     /// The host asks for patience.
@@ -103,7 +103,7 @@ impl Setback {
             Setback::NotAsAsked(_) => 4,
             Setback::Later(..) => 3,
             Setback::Failing(_) => 2,
-            Setback::Unreachable(_) => 1,
+            Setback::Unreachable(..) => 1,
             Setback::Final(_) => 0,
         }
     }
@@ -180,7 +180,7 @@ impl Fetch {
     /// Notes what a believed answer says; the body if there is one.
     fn believe(&mut self, at: u64, asked: Asked, answer: Answer, verdict: Verdict) -> Option<Body> {
         self.outage = false;
-        self.source.learn_date(answer.date, Instant::now());
+        self.source.learn_date(answer.date.or_else(|| self.web.wall_clock()), Instant::now());
         self.shared.set_deadline(self.source.deadline.map(|deadline| deadline.at));
         // Nobody says of a plain URL that it is endless but the server itself.
         let listed = self.source.candidates.get(self.source.preferred);

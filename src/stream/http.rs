@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::error::Error;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -15,8 +16,11 @@ use url::Url;
 use super::Settings;
 use super::icy::{self, Station};
 use super::incoming::{Incoming, WebBody};
+use super::names::{self, LookUp, Names, NoAddress};
 use super::range::{Asked, Head};
-use super::reach::{self, Names, OutOfReach};
+use super::reach::{self, OutOfReach, Within};
+use super::tls::{innermost, tls_failure};
+use crate::system::{clock, routes};
 use crate::track::Reach;
 
 /// Redirects that are followed.
@@ -25,12 +29,14 @@ const MAX_REDIRECTS: usize = 10;
 const AT_ONCE: Duration = Duration::from_secs(1);
 /// Hosts whose last answer is remembered.
 const ANSWERS: usize = 8;
+/// A clock that is off by less than this can judge certificates.
+const ABOUT: Duration = Duration::from_secs(24 * 3600);
 
 /// Why no usable answer came.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NoAnswer {
     /// No host was reached: no route, no name, no connection in time.
-    Unreachable(String),
+    Unreachable(Missing, String),
     /// The host was reached, but gave no answer.
     Failing(String),
     /// The host cannot prove who it is.
@@ -47,6 +53,17 @@ pub(super) enum NoAnswer {
         /// The rule.
         why: String,
     },
+}
+
+/// What was missing when no host was reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// An answer about this name.
+    Name(String),
+    /// A way to this host; with its port where that is not the usual one.
+    Host(String),
+    /// The time: nobody can say yet whether a certificate is valid.
+    Time,
 }
 
 /// A response whose head has arrived.
@@ -67,20 +84,64 @@ pub(super) struct Answer {
 
 /// All that is needed for a request.
 pub(super) struct Web {
-    settings: Arc<Settings>,
+    pub(super) settings: Arc<Settings>,
     // Apart, since a pooled connection remembers the name and not the address that was checked.
     internet: OnceLock<Client>,
     anywhere: OnceLock<Client>,
-    answers: Mutex<VecDeque<(String, Instant)>>,
+    pub(super) names: Arc<Names>,
+    pub(super) surroundings: Surroundings,
+    answers: Mutex<VecDeque<Answered>>,
+    /// The date that a server told last was about ours.
+    date_agrees: AtomicBool,
+}
+
+/// What the operating system is asked for. Tests put something else in its place.
+#[derive(Clone)]
+pub(super) struct Surroundings {
+    /// Looks names up.
+    pub look_up: LookUp,
+    /// Whether the kernel says that the wall clock is synchronised.
+    pub clock_is_set: Arc<dyn Fn() -> bool + Send + Sync>,
+    /// Whether any route leads off this machine.
+    pub routes: Arc<dyn Fn() -> bool + Send + Sync>,
+}
+
+impl Surroundings {
+    pub fn of_the_system() -> Self {
+        Surroundings {
+            look_up: names::by_the_system(),
+            clock_is_set: Arc::new(clock::is_synchronised),
+            routes: Arc::new(routes::lead_anywhere),
+        }
+    }
+}
+
+/// A host that answered.
+#[derive(Clone, Debug)]
+pub(super) struct Answered {
+    /// As in messages.
+    pub host: String,
+    /// As in URLs, to look it up and to connect to it.
+    pub name: url::Host,
+    pub port: u16,
+    pub at: Instant,
 }
 
 impl Web {
-    pub fn new(settings: Arc<Settings>) -> Result<Self, String> {
+    pub fn new(settings: Arc<Settings>, surroundings: Surroundings) -> Result<Self, String> {
         // Fails only when a provider is installed already, and then that one serves.
         let _ = rustls::crypto::ring::default_provider().install_default();
         HeaderValue::from_str(&settings.user_agent)
             .map_err(|_| "user_agent holds characters that HTTP does not allow".to_owned())?;
-        Ok(Web { settings, internet: OnceLock::new(), anywhere: OnceLock::new(), answers: Mutex::default() })
+        Ok(Web {
+            settings,
+            internet: OnceLock::new(),
+            anywhere: OnceLock::new(),
+            names: Names::new(Arc::clone(&surroundings.look_up)),
+            surroundings,
+            answers: Mutex::default(),
+            date_agrees: AtomicBool::new(false),
+        })
     }
 
     /// One GET through redirects, and where they led. `headers` go to the origin of `url` only. With `titles` a radio station is asked
@@ -122,29 +183,63 @@ impl Web {
                 sent = client.get(url.clone()).headers(all).send().await;
             }
             let response = sent.map_err(|error| self.failure(&url, error))?;
-            self.answered(&host(&url));
+            self.answered(&url);
             let Some(next) = redirect(&response, &url, reach)? else {
-                return Ok((answer(response, host(&url)).await?, url));
+                let answer = answer(response, host(&url)).await?;
+                self.learn_date(answer.date);
+                return Ok((answer, url));
             };
             url = next;
         }
         Err(forbidden(&url, "it redirects more than ten times"))
     }
 
-    /// Whether a host other than `host` has answered since `since`.
-    pub fn another_answered(&self, host: &str, since: Instant) -> bool {
-        self.answers().iter().any(|(name, at)| name != host && *at >= since)
+    /// Whether what was missing is there for others, since then: other names are found, other hosts answer.
+    pub fn others_have(&self, missing: &Missing, since: Instant) -> bool {
+        match missing {
+            Missing::Name(name) => self.names.another_answered(name, since),
+            Missing::Host(host) => {
+                self.answers().iter().any(|answered| answered.host != *host && answered.at >= since)
+            }
+            Missing::Time => false,
+        }
     }
 
-    fn answered(&self, host: &str) {
+    /// The last hosts that answered, the newest first.
+    pub(super) fn last_answers(&self) -> Vec<Answered> {
+        self.answers().iter().cloned().collect()
+    }
+
+    pub(super) fn answered(&self, url: &Url) {
+        let (Some(name), Some(port)) = (url.host(), url.port_or_known_default()) else { return };
+        let answered = Answered { host: host(url), name: name.to_owned(), port, at: Instant::now() };
         let mut answers = self.answers();
-        answers.retain(|(name, _)| name != host);
-        answers.push_front((host.to_owned(), Instant::now()));
+        answers.retain(|known| known.host != answered.host);
+        answers.push_front(answered);
         answers.truncate(ANSWERS);
     }
 
-    fn answers(&self) -> std::sync::MutexGuard<'_, VecDeque<(String, Instant)>> {
+    fn answers(&self) -> std::sync::MutexGuard<'_, VecDeque<Answered>> {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A server's clock says how good ours is, where the kernel does not.
+    fn learn_date(&self, date: Option<SystemTime>) {
+        if let Some(date) = date {
+            let now = SystemTime::now();
+            let off = now.duration_since(date).or_else(|_| date.duration_since(now)).unwrap_or_default();
+            self.date_agrees.store(off < ABOUT, Ordering::Relaxed);
+        }
+    }
+
+    /// The wall clock, where the kernel says that it is synchronised.
+    pub fn wall_clock(&self) -> Option<SystemTime> {
+        (self.surroundings.clock_is_set)().then(SystemTime::now)
+    }
+
+    /// Whether the clock is good enough to judge a certificate by.
+    fn clock_can_judge(&self) -> bool {
+        (self.surroundings.clock_is_set)() || self.date_agrees.load(Ordering::Relaxed)
     }
 
     /// The client is built when it is first needed and off the main thread: it reads all certificates.
@@ -163,7 +258,7 @@ impl Web {
                 Reach::Anywhere => &web.anywhere,
             };
             if slot.get().is_none() {
-                let client = build(&web.settings, reach)?;
+                let client = build(&web.settings, &web.names, reach)?;
                 let _ = slot.set(client);
             }
             Ok::<_, reqwest::Error>(slot.get().cloned())
@@ -187,104 +282,47 @@ impl Web {
             if let Some(out) = this.downcast_ref::<OutOfReach>() {
                 return forbidden(url, out.0);
             }
-            if let Some(tls) = this.downcast_ref::<rustls::Error>() {
-                return tls_failure(&name, tls);
+            if let Some(none) = this.downcast_ref::<NoAddress>() {
+                return self.no_address(url, none);
             }
             if let Some(io) = this.downcast_ref::<io::Error>().map(innermost) {
                 if let Some(found) = io.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-                    return tls_failure(&name, found);
-                }
-                if error.is_dns() && reach::no_such_name(io) {
-                    return NoAnswer::Failing(format!("there is no host {name}"));
+                    return tls_failure(&name, found, self.clock_can_judge());
                 }
                 if io.kind() == io::ErrorKind::UnexpectedEof && connect {
-                    self.answered(&name);
+                    self.answered(url);
                     return NoAnswer::Failing(format!("{name} hung up while TLS was being set up"));
                 }
                 if matches!(io.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset) {
-                    self.answered(&name);
+                    self.answered(url);
                     return NoAnswer::Failing(format!("{name}: {io}"));
                 }
             }
             cause = this.source();
         }
         let text = if timeout { format!("{name} did not answer in time") } else { format!("{name}: {last}") };
-        if connect || error.is_dns() { NoAnswer::Unreachable(text) } else { NoAnswer::Failing(text) }
+        if !connect {
+            return NoAnswer::Failing(text);
+        }
+        let missing = match url.domain() {
+            // The time for connecting includes that for the name.
+            Some(domain) if self.names.is_unknown(domain) => Missing::Name(domain.to_owned()),
+            _ => Missing::Host(name),
+        };
+        NoAnswer::Unreachable(missing, text)
     }
-}
 
-/// A certificate that is not valid *yet* means that our clock is behind: wait for it.
-fn tls_failure(name: &str, error: &rustls::Error) -> NoAnswer {
-    use rustls::CertificateError::{NotValidYet, NotValidYetContext};
-    match error {
-        rustls::Error::InvalidCertificate(NotValidYet | NotValidYetContext { .. }) => {
-            NoAnswer::Unreachable(format!(
-                "the certificate of {name} is not valid yet; the clock of this machine is probably not set"
-            ))
+    /// What a failed look-up means.
+    fn no_address(&self, url: &Url, none: &NoAddress) -> NoAnswer {
+        let (host, domain) = (host(url), url.domain().unwrap_or_default().to_owned());
+        match none {
+            // A network that is half up calls each name unknown.
+            NoAddress::NoSuchName if (self.surroundings.routes)() => NoAnswer::Failing(format!(
+                "there is no host {domain}; check its name, and that this network leads to the internet"
+            )),
+            why => NoAnswer::Unreachable(Missing::Name(domain), format!("{host}: {why}")),
         }
-        rustls::Error::InvalidCertificate(problem) => {
-            NoAnswer::Insecure { host: name.to_owned(), why: certificate_problem(problem) }
-        }
-        rustls::Error::InvalidMessage(_) => NoAnswer::Failing(format!(
-            "{name} answers https with something else; perhaps its address begins with http:"
-        )),
-        rustls::Error::PeerIncompatible(_) => NoAnswer::Failing(format!(
-            "{name} knows no TLS version that is still secure (1.2 or 1.3): {error}"
-        )),
-        rustls::Error::AlertReceived(alert) => {
-            NoAnswer::Failing(format!("{name} refuses the TLS connection ({alert:?})"))
-        }
-        error => NoAnswer::Failing(format!("{name}: {error}")),
     }
-}
-
-/// An I/O error may be wrapped in others, as the TLS connector does, and `source` leaves those out.
-fn innermost(mut error: &io::Error) -> &io::Error {
-    while let Some(inner) = error.get_ref().and_then(|inner| inner.downcast_ref::<io::Error>()) {
-        error = inner;
-    }
-    error
-}
-
-/// What is wrong with a certificate, and what to do about it.
-fn certificate_problem(problem: &rustls::CertificateError) -> String {
-    use rustls::CertificateError as Problem;
-    match problem {
-        Problem::Expired => {
-            "its certificate has expired; if that cannot be, see to the clock of this machine".to_owned()
-        }
-        Problem::ExpiredContext { time, not_after } => format!(
-            "its certificate was good until {}, and here it is {}; if that is not the day, see to the clock of this machine",
-            day(*not_after),
-            day(*time)
-        ),
-        Problem::NotValidYet => {
-            "its certificate is not valid yet; if that cannot be, see to the clock of this machine".to_owned()
-        }
-        Problem::NotValidYetContext { time, not_before } => format!(
-            "its certificate is good from {} on, and here it is {}; if that is not the day, see to the clock of this machine",
-            day(*not_before),
-            day(*time)
-        ),
-        Problem::UnknownIssuer => "its certificate is signed by nobody whom this machine knows; \
-            if the server is to be trusted, add its authority's certificate to those of this machine \
-            (ca-certificates), else something between here and there listens in"
-            .to_owned(),
-        Problem::NotValidForName => "its certificate is for another host; check the address".to_owned(),
-        Problem::NotValidForNameContext { presented, .. } => {
-            let names: Vec<&str> = presented.iter().take(3).map(String::as_str).collect();
-            format!("its certificate is for another host ({}); check the address", names.join(", "))
-        }
-        Problem::Revoked => "its certificate was revoked; do not trust it".to_owned(),
-        other => format!("its certificate is not good ({other}); tell who runs the server"),
-    }
-}
-
-/// As people write it: 2026-12-01.
-fn day(time: rustls::pki_types::UnixTime) -> String {
-    let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
-    jiff::Timestamp::from_second(seconds)
-        .map_or_else(|_| "a day out of reach".to_owned(), |time| time.strftime("%Y-%m-%d").to_string())
 }
 
 /// Whether the connection ended before an answer came, which was not for want of a connection or of time.
@@ -292,7 +330,7 @@ fn hung_up(error: &reqwest::Error) -> bool {
     error.is_request() && !error.is_connect() && !error.is_timeout()
 }
 
-fn build(settings: &Settings, reach: Reach) -> Result<Client, reqwest::Error> {
+fn build(settings: &Settings, names: &Arc<Names>, reach: Reach) -> Result<Client, reqwest::Error> {
     let builder = || {
         Client::builder()
             .user_agent(&settings.user_agent)
@@ -303,7 +341,7 @@ fn build(settings: &Settings, reach: Reach) -> Result<Client, reqwest::Error> {
             .no_proxy()
             // Old SHOUTcast servers answer `ICY 200 OK`, which then comes as the beginning of a body.
             .http09_responses()
-            .dns_resolver(Names { reach })
+            .dns_resolver(Within { names: Arc::clone(names), reach })
             .tcp_keepalive(Duration::from_secs(30))
             // Else a dead connection would be used again and again, since HTTP/2 shares it.
             .http2_keep_alive_interval(settings.silence)
@@ -397,10 +435,14 @@ fn answer_of(
         retry_after: text(header::RETRY_AFTER),
         content_encoding: text(header::CONTENT_ENCODING),
     };
+    let date = text(header::DATE).and_then(|value| httpdate::parse_http_date(&value).ok());
+    // What a cache answers is as old as it says, and so is its date.
+    let age =
+        text(header::AGE).and_then(|age| age.trim().parse().ok()).map_or(Duration::ZERO, Duration::from_secs);
     Answer {
         head,
         content_type: text(header::CONTENT_TYPE),
-        date: text(header::DATE).and_then(|value| httpdate::parse_http_date(&value).ok()),
+        date: date.and_then(|date| date.checked_add(age)),
         host,
         radio: radio && length.is_none(),
         station: Station::of(headers),

@@ -15,6 +15,8 @@ mod file;
 mod http;
 mod icy;
 mod incoming;
+mod names;
+mod network;
 mod pace;
 mod patience;
 mod playlist;
@@ -27,6 +29,7 @@ mod spool;
 #[cfg(test)]
 mod tests;
 mod titles;
+mod tls;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,11 +48,11 @@ pub use reader::Reader;
 
 use budget::Budget;
 use fetch::Fetch;
-use http::Web;
+use http::{Surroundings, Web};
 use shared::Shared;
 use spool::Spool;
 
-use crate::track::{Resolve, ResolvedStream};
+use crate::track::{Reach, Resolve, ResolvedStream};
 
 /// Every number of this module that may be tuned.
 #[derive(Clone, Debug)]
@@ -116,8 +119,12 @@ pub struct Streams {
 impl Streams {
     /// Installs the TLS provider and opens the spool; without one, memory does. Blocks on the disk. Certificates are read when the first stream needs them.
     pub fn new(settings: Settings) -> Result<Self, StreamError> {
+        Streams::within(settings, Surroundings::of_the_system())
+    }
+
+    fn within(settings: Settings, surroundings: Surroundings) -> Result<Self, StreamError> {
         let settings = Arc::new(settings);
-        let web = Web::new(Arc::clone(&settings)).map_err(StreamError::Setup)?;
+        let web = Web::new(Arc::clone(&settings), surroundings).map_err(StreamError::Setup)?;
         let mut budget = Budget::new(settings.buffer);
         if let Some((folder, bytes)) = &settings.spool {
             budget = match Spool::open(folder, *bytes) {
@@ -151,6 +158,12 @@ impl Streams {
         );
         shared.set_task(tokio::spawn(fetch.run()).abort_handle());
         (Reader::over_store(Arc::clone(&shared)), StreamHandle { shared })
+    }
+
+    /// Whether the network is away as it seems from here, for who depends on it in another way: a plugin without the
+    /// scope for the local network (`Reach::Internet`), or with it. Takes up to the time for a connection.
+    pub async fn network_is_away(&self, reach: Reach) -> bool {
+        self.web.network_is_away(reach).await
     }
 
     /// Opens a regular file that the user named, below one of the user's folders; links must not lead out of

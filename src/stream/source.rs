@@ -9,12 +9,12 @@ use super::expiry::Deadline;
 use super::http;
 use crate::track::{Expiry, ResolvedStream};
 
-/// A server's clock, tied to ours.
+/// A wall clock that can be believed, a server's or ours, tied to the monotonic one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
-    /// When its answer came.
+    /// When it was read.
     at: Instant,
-    /// What it said the time was.
+    /// What it said.
     date: SystemTime,
 }
 
@@ -54,20 +54,18 @@ impl Source {
         source
     }
 
-    /// A wall-clock expiry means nothing before a server has told the time: ours may be decades wrong.
+    /// A wall-clock expiry means nothing before a clock is known that can be believed.
     fn set_deadline(&mut self, now: Instant) {
-        let wall = match (self.resolved.expiry, self.clock) {
-            (Expiry::WallClock(_), None) => return,
-            (_, Some(clock)) => clock.date + now.saturating_duration_since(clock.at),
-            (_, None) => SystemTime::now(),
-        };
+        let wall =
+            self.clock.and_then(|clock| clock.date.checked_add(now.saturating_duration_since(clock.at)));
         self.deadline = Deadline::of(self.resolved.expiry, now, wall);
     }
 
-    /// An answer came; without a `Date` our own clock must do.
+    /// An answer came. `date` is what the server says the time is, else our own clock if that can be believed; with
+    /// neither, when the address ends stays unknown.
     pub fn learn_date(&mut self, date: Option<SystemTime>, now: Instant) {
-        if self.clock.is_none() {
-            self.clock = Some(Clock { at: now, date: date.unwrap_or_else(SystemTime::now) });
+        if let (None, Some(date)) = (self.clock, date) {
+            self.clock = Some(Clock { at: now, date });
             if matches!(self.resolved.expiry, Expiry::WallClock(_)) {
                 self.set_deadline(now);
             }

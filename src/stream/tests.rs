@@ -1,6 +1,8 @@
 //! The whole of a stream against a real server on a real socket.
 
 mod address;
+mod clock;
+mod outage;
 mod playlists;
 mod radio;
 mod reach;
@@ -94,6 +96,11 @@ fn open_with(
     )
 }
 
+/// Streams on a machine whose clock, names and routes are what the test says.
+fn streams_on(settings: Settings, surroundings: Surroundings) -> Streams {
+    Streams::within(settings, surroundings).unwrap()
+}
+
 fn open(server: &Server, resolver: &Arc<Resolver>) -> (Reader, StreamHandle) {
     open_with(settings(), ResolvedStream::plain(server.url("/a?key=secret")), resolver)
 }
@@ -137,6 +144,15 @@ async fn failure(reader: Reader) -> StreamError {
     let error = StreamError::of(&error).unwrap().clone();
     assert!(!error.to_string().contains("secret"), "{error}");
     error
+}
+
+/// As [`failure`], for what might go on for ever if it is wrong.
+async fn failure_in_time(reader: Reader, handle: &StreamHandle) -> StreamError {
+    let failed = tokio::time::timeout(Duration::from_secs(30), failure(reader)).await;
+    let status = handle.status();
+    // Frees the thread that reads.
+    handle.abort();
+    failed.unwrap_or_else(|_| panic!("it goes on: {status:?}"))
 }
 
 async fn event(changes: &mut Receiver<StreamEvent>, wanted: impl Fn(&StreamEvent) -> bool) -> StreamEvent {

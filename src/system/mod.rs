@@ -1,9 +1,11 @@
 //! What the operating system is asked for.
 
 pub mod allocator;
+pub mod clock;
 mod files;
 mod places;
 pub mod realtime;
+pub mod routes;
 
 pub use files::{boot_id, claim, load_json, replace, set_aside};
 pub use places::Places;

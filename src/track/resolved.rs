@@ -119,4 +119,14 @@ pub enum ResolveErrorKind {
     NeedsPerson,
     /// Try again, not earlier than after this time.
     Later(Option<Duration>),
+    /// The same; it looks as if the service behind the plugin could not be reached. While the network is away that is
+    /// nobody's fault, and it is tried again for as long as that lasts.
+    Unreachable(Option<Duration>),
+}
+
+impl ResolveErrorKind {
+    /// Whether trying again may help.
+    pub fn may_pass(self) -> bool {
+        matches!(self, ResolveErrorKind::Later(_) | ResolveErrorKind::Unreachable(_))
+    }
 }

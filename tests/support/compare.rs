@@ -31,6 +31,37 @@ pub fn assert_exact_outside(heard: &Recording, source: &Recording, faded: &[std:
     assert_exact(&heard, &source);
 }
 
+/// Bit for bit the same, but where it was silent in between, or stood still, and fades in after that.
+#[track_caller]
+pub fn assert_exact_but_for_gaps(heard: &Recording, source: &Recording) {
+    let (heard, source) = (heard.trimmed(), source.trimmed());
+    assert_eq!((heard.rate, heard.channels), (source.rate, source.channels), "rate and channels");
+    let frame = |of: &Recording, at: usize| of.samples[at * of.channels..(at + 1) * of.channels].to_vec();
+    let fade = heard.rate as usize * 6 / 1_000;
+    let (mut at, mut wanted) = (0, 0);
+    while at < heard.frames() && wanted < source.frames() {
+        if frame(&heard, at) == frame(&source, wanted) {
+            (at, wanted) = (at + 1, wanted + 1);
+            continue;
+        }
+        let silent = (at..heard.frames()).take_while(|at| frame(&heard, *at).iter().all(|s| *s == 0)).count();
+        // The first frames of the fade may be silent, too.
+        let resumed = wanted + fade;
+        let rest = &source.samples[(resumed * source.channels).min(source.samples.len())..];
+        let rest = &rest[..rest.len().min(256)];
+        let found = (0..=fade.min(silent)).map(|early| at + silent + fade - early).find(|at| {
+            heard.samples.get(at * heard.channels..).is_some_and(|samples| samples.starts_with(rest))
+        });
+        at = found.unwrap_or_else(|| panic!("lost at a gap: {}", difference(&heard, &source)));
+        wanted = resumed;
+    }
+    assert_eq!(
+        heard.frames() - at.min(heard.frames()),
+        source.frames() - wanted.min(source.frames()),
+        "the end"
+    );
+}
+
 /// In words, for a failed assertion.
 pub fn difference(heard: &Recording, source: &Recording) -> String {
     let (frames, wanted) = (heard.frames(), source.frames());

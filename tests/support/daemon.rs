@@ -144,8 +144,10 @@ impl Setup {
         let mut daemon =
             Daemon { home, bus, alsa_config, environment, child: Some(child), process, client, record };
         daemon.until_on_the_bus(0).await;
-        let ids = self.plugins.iter().map(Plugin::id).chain(self.bundled.iter().copied());
-        for id in ids {
+        for plugin in &self.plugins {
+            daemon.trust_and_enable(plugin.id(), plugin.scopes()).await;
+        }
+        for id in self.bundled {
             daemon.trust_and_enable(id, &Plugin::SCOPES).await;
         }
         daemon

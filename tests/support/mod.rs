@@ -39,7 +39,9 @@ pub mod prelude {
     pub use super::bus::Bus;
     pub use super::card::{Card, Clock, Fault};
     pub use super::client::{Dict, Said, get, refusal, try_get};
-    pub use super::compare::{assert_exact, assert_exact_outside, difference, likeness};
+    pub use super::compare::{
+        assert_exact, assert_exact_but_for_gaps, assert_exact_outside, difference, likeness,
+    };
     pub use super::daemon::{Daemon, segue};
     pub use super::encode::{Codec, Encoded};
     pub use super::plugin::{Plugin, Track, Whim};

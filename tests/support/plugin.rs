@@ -198,6 +198,7 @@ pub struct Plugin {
     host: String,
     server: Server,
     timeouts: HashMap<String, u64>,
+    granted: Vec<&'static str>,
     mind: Arc<Mutex<Mind>>,
 }
 
@@ -214,6 +215,7 @@ impl Plugin {
             host,
             server: server.clone(),
             timeouts: HashMap::new(),
+            granted: Plugin::SCOPES.to_vec(),
             mind: Arc::default(),
         };
         let (mind, id, weak) = (plugin.mind.clone(), plugin.id.clone(), server.weak());
@@ -232,6 +234,17 @@ impl Plugin {
     pub fn timeout(mut self, method: &str, time: Duration) -> Plugin {
         self.timeouts.insert(method.to_owned(), time.as_millis() as u64);
         self
+    }
+
+    /// Is granted no more than these.
+    pub fn granted(mut self, scopes: &[&'static str]) -> Plugin {
+        self.granted = scopes.to_vec();
+        self
+    }
+
+    /// What it is granted.
+    pub fn scopes(&self) -> &[&'static str] {
+        &self.granted
     }
 
     /// Its id.

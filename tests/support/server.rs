@@ -99,7 +99,12 @@ struct Handle {
 impl Server {
     /// Listens on a free port of 127.0.0.1.
     pub fn start() -> Server {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Server::start_at("127.0.0.1:0")
+    }
+
+    /// Listens here; on all addresses with `[::]:0`.
+    pub fn start_at(address: &str) -> Server {
+        let listener = TcpListener::bind(address).unwrap();
         let port = listener.local_addr().unwrap().port();
         let inner = Arc::new(Inner::default());
         let accepting = inner.clone();
@@ -124,6 +129,11 @@ impl Server {
     /// The address of a path.
     pub fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.handle.port)
+    }
+
+    /// The address of a path by this name of the machine.
+    pub fn url_by(&self, host: &str, path: &str) -> String {
+        format!("http://{host}:{}{path}", self.handle.port)
     }
 
     /// Offers a file without trouble, and says where.

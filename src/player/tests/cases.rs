@@ -195,6 +195,55 @@ fn an_unplayable_track_is_passed_over_and_three_in_a_row_stop_the_race() {
 }
 
 #[test]
+fn after_three_failures_that_may_pass_play_begins_at_the_first_of_them() {
+    let mut world = World::with_tracks(9);
+    world.ask(Command::PlayEntry(EntryId(2))).unwrap();
+    for (entry, for_good) in [(2, true), (3, false), (4, false)] {
+        let ticket = world.ticket(entry);
+        world.happens(Event::OpenFailed(ticket, failure(for_good)));
+    }
+    assert_eq!((world.state().status, world.current()), (Status::Stopped, Some(3)));
+    world.wanted();
+    world.ask(Command::Play).unwrap();
+    let ticket = world.ticket(3);
+    world.open(ticket, 100);
+    world.hear(3, Duration::ZERO);
+    assert_eq!((world.state().status, world.current()), (Status::Playing, Some(3)));
+}
+
+#[test]
+fn the_same_holds_for_tracks_that_failed_behind_one_that_was_heard() {
+    let mut world = World::with_tracks(9);
+    let first = world.play(1);
+    world.happens(Event::FedToEnd(first));
+    for entry in 2..=4 {
+        let ticket = world.ticket(entry);
+        world.happens(Event::OpenFailed(ticket, failure(false)));
+    }
+    world.happens(Event::Finished(world.machine.valid_from()));
+    let state = world.state();
+    assert_eq!((state.status, state.reason), (Status::Stopped, Reason::Error));
+    assert_eq!(world.current(), Some(2));
+}
+
+#[test]
+fn why_the_next_track_waits_is_shown_when_the_current_one_is_over() {
+    let mut world = World::with_tracks(2);
+    let first = world.play(1);
+    world.happens(Event::Fetched(first));
+    let second = world.ticket(2);
+    world.happens(Event::Waiting(second, Reason::Network));
+    assert_eq!((world.state().status, world.state().reason), (Status::Playing, Reason::None));
+    world.happens(Event::FedToEnd(first));
+    world.happens(Event::Empty(world.machine.valid_from()));
+    assert_eq!((world.state().status, world.state().reason), (Status::Buffering, Reason::Network));
+    world.ask(Command::Next).unwrap();
+    assert_eq!((world.state().status, world.state().reason), (Status::Buffering, Reason::Network));
+    world.happens(Event::Flowing(second));
+    assert_eq!(world.state().reason, Reason::Opening);
+}
+
+#[test]
 fn an_unplayable_next_track_is_known_before_its_turn_and_costs_no_gap() {
     let mut world = World::with_tracks(3);
     let first = world.play(1);

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::time::sleep_until;
+use tokio::time::{sleep, sleep_until};
 use tracing::{info, warn};
 
 use super::{Fetch, MAX_USELESS_RESOLVES, Renewal};
@@ -36,7 +36,7 @@ impl Fetch {
             Err(error) => {
                 self.resolve_not_before = Some(Instant::now() + self.settings.resolve_pause);
                 warn!(track = self.shared.track, %error, "no fresh address yet; the present one serves on");
-                if !matches!(error.kind, ResolveErrorKind::Later(_)) {
+                if !error.kind.may_pass() {
                     self.unresolvable = Some(error);
                 }
             }
@@ -70,31 +70,56 @@ impl Fetch {
         if let Some(error) = self.unresolvable.take() {
             return Err(self.unresolved(error));
         }
-        self.shared.waiting(WaitReason::Expired, "the address is no longer good; a fresh one is asked for");
-        if self.renewal.is_none() {
-            sleep_until(self.patience.resolve_not_before(Instant::now(), &self.settings).into()).await;
-            self.renew();
+        if !self.outage {
+            self.shared
+                .waiting(WaitReason::Expired, "the address is no longer good; a fresh one is asked for");
         }
-        match renewed(&mut self.renewal).await {
-            Ok(fresh) => {
-                self.renewal = None;
-                self.replace(fresh);
-                Ok(())
+        loop {
+            if self.renewal.is_none() {
+                sleep_until(self.patience.resolve_not_before(Instant::now(), &self.settings).into()).await;
+                self.renew();
             }
-            Err(error) => {
-                self.renewal = None;
-                let ResolveErrorKind::Later(pause) = error.kind else { return Err(self.unresolved(error)) };
-                let now = Instant::now();
-                let failed = self.patience.useless_resolve(now, !self.outage);
-                if failed >= MAX_USELESS_RESOLVES && !self.outage && !self.is_heard_live() {
-                    return Err(self.unresolved(error));
+            let result = renewed(&mut self.renewal).await;
+            self.renewal = None;
+            let error = match result {
+                Ok(fresh) => {
+                    self.replace(fresh);
+                    return Ok(());
                 }
-                if let Some(pause) = pause {
-                    self.patience.hold_resolves(now + pause.min(self.settings.give_up));
+                Err(error) => error,
+            };
+            let reach = self.source.resolved.reach;
+            let unreachable = matches!(error.kind, ResolveErrorKind::Unreachable(_));
+            if unreachable && self.web.network_is_away(reach).await {
+                // Neither the plugin's fault nor the server's: asked again, however long it lasts.
+                self.outage = true;
+                self.shared.waiting(WaitReason::Network, &format!("the network is away ({})", error.message));
+                self.patience.useless_resolve(Instant::now(), false);
+                self.patience.unreachable(Instant::now(), false);
+                sleep(self.patience.pause(&self.settings, self.is_heard_live())).await;
+                if self.must_resolve {
+                    continue;
                 }
-                Ok(())
+                return Ok(());
             }
+            return self.bear_no_address(error);
         }
+    }
+
+    /// The plugin has no fresh address for now, or none at all.
+    fn bear_no_address(&mut self, error: ResolveError) -> Result<(), StreamError> {
+        let (ResolveErrorKind::Later(pause) | ResolveErrorKind::Unreachable(pause)) = error.kind else {
+            return Err(self.unresolved(error));
+        };
+        let now = Instant::now();
+        let failed = self.patience.useless_resolve(now, !self.outage);
+        if failed >= MAX_USELESS_RESOLVES && !self.outage && !self.is_heard_live() {
+            return Err(self.unresolved(error));
+        }
+        if let Some(pause) = pause {
+            self.patience.hold_resolves(now + pause.min(self.settings.give_up));
+        }
+        Ok(())
     }
 
     fn unresolved(&self, error: ResolveError) -> StreamError {

@@ -107,7 +107,7 @@ impl Fetch {
         let sent = async {
             let reach = self.source.resolved.reach;
             match self.web.get(url, &headers, reach, asked, validator, titles).await {
-                Err(NoAnswer::Unreachable(why)) => Err(Setback::Unreachable(why)),
+                Err(NoAnswer::Unreachable(missing, why)) => Err(Setback::Unreachable(missing, why)),
                 Err(NoAnswer::Failing(why)) => Err(Setback::Failing(why)),
                 // At the start this is told at once; in mid-track it may be one bad machine among many.
                 Err(NoAnswer::Insecure { host, why }) if self.shared.fetched() == 0 => {

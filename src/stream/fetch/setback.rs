@@ -15,7 +15,7 @@ impl Fetch {
     pub(super) async fn bear(&mut self, setback: Setback) -> Result<(), StreamError> {
         let now = Instant::now();
         let trouble = *self.trouble.get_or_insert(now);
-        self.outage = matches!(setback, Setback::Unreachable(_));
+        self.outage = matches!(setback, Setback::Unreachable(..));
         let host = self.source.host();
         let heard = self.is_heard_live();
         let (reason, least, barren, why) = match setback {
@@ -30,8 +30,8 @@ impl Fetch {
                 (WaitReason::Server, Duration::ZERO, self.patience.answered(now), off_the_air(&host, status))
             }
             Setback::Refused { status, host } => return self.bear_refusal(status, host),
-            Setback::Unreachable(why) => {
-                let others = self.web.another_answered(&host, trouble);
+            Setback::Unreachable(missing, why) => {
+                let others = self.web.others_have(&missing, trouble);
                 (WaitReason::Network, Duration::ZERO, self.patience.unreachable(now, others), why)
             }
             Setback::NotAsAsked(why) => {
