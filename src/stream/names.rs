@@ -5,6 +5,9 @@
 //! is dead. So each has a thread of its own, of which there are few, and whoever asks for the same while it runs
 //! shares its answer; one that comes after its asker gave up is still there when they ask again.
 //!
+//! One thing is different from a single call: for glibc a name that the hosts file has in one family only is looked up
+//! further for the other.
+//!
 //! Addresses that were found once may stand in for an hour where no name server answers, or not within a second:
 //! then an outage of the name server alone is not heard. What a name server *says* is always believed, also that a
 //! name is gone. Whether an address may be connected to is not decided here but at each use (`reach`).

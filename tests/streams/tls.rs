@@ -17,6 +17,7 @@ async fn what_is_wrong_with_a_secure_connection_is_told_in_words() {
             "is for another host",
             "music.example",
         ]),
+        // Told only after a row of its lane that was served, with a date.
         row("a certificate of the past", [proper()]).at(Door::Expired).fails(&[
             "no secure connection",
             "was good until 2002-01-01",

@@ -95,7 +95,7 @@ async fn expires_in(
 ) -> Option<Duration> {
     let server = Server::start(move |_, _, reply| {
         let mut headers = headers.to_vec();
-        headers.push(("Content-Length", "10"));
+        headers.extend([("Content-Length", "10"), ("Content-Type", "audio/flac")]);
         reply.head(200, &headers);
         reply.body(b"music");
         reply.stall();

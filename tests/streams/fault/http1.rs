@@ -123,7 +123,11 @@ struct Out<'a> {
 
 impl Out<'_> {
     async fn head(&mut self, question: &Question, task: &Task, more: &str) -> io::Result<()> {
-        let (status, lines) = proper_head(question, task);
+        let (status, mut lines) = proper_head(question, task);
+        if !more.contains("Date:") {
+            // Vouches for the clock of a machine whose kernel does not: else certificates would not be judged.
+            lines.push(("Date", httpdate::fmt_http_date(std::time::SystemTime::now())));
+        }
         let mut head = format!("HTTP/1.1 {status} Whatever\r\n");
         for (name, value) in lines {
             head.push_str(&format!("{name}: {value}\r\n"));
