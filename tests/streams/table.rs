@@ -165,9 +165,7 @@ async fn play_lane(
         failed.push("a secret stands in the log".to_owned());
     }
     if !failed.is_empty() {
-        let log = std::env::temp_dir().join(format!("segued-{}.log", daemon.pid()));
-        std::fs::write(&log, daemon.log()).unwrap();
-        eprintln!("the daemon's log: {}", log.display());
+        eprintln!("--- segued's log ---\n{}", daemon.log());
     }
     failed
 }
