@@ -12,6 +12,7 @@ mod error;
 mod expiry;
 mod fetch;
 mod file;
+mod hls;
 mod http;
 mod icy;
 mod incoming;
