@@ -1,6 +1,7 @@
 //! The task that fetches: where the reader will need bytes next, from whom, and what to do when they do not
 //! come.
 
+mod pieces;
 mod renew;
 mod request;
 mod setback;
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 use tokio::task::yield_now;
 use tokio::time::sleep_until;
 
+use super::hls::Hls;
 use super::http::{Answer, Missing, Web};
 use super::icy::Piece;
 use super::incoming::Incoming;
@@ -29,7 +31,7 @@ const MAX_USELESS_RESOLVES: u32 = 3;
 
 /// Less than so many bytes within the time of silence is silence too: no music is so slow. Failures are forgiven after
 /// as many new bytes.
-const TRICKLE: usize = 1024;
+pub(in crate::stream) const TRICKLE: usize = 1024;
 
 /// A call of the resolver that is under way. The mutex is never locked; it makes the task `Send`.
 type Renewal = Mutex<Resolving>;
@@ -45,6 +47,10 @@ pub(super) struct Fetch {
     entity: Entity,
     /// What was found in playlists, where the source is one.
     stations: Stations,
+    /// What was learnt of an HLS stream, between its connections. The mutex is like that of [`Renewal`].
+    hls: Option<Mutex<Box<Hls>>>,
+    /// Its playlist has to be asked for anew: the address is another.
+    list_due: bool,
     /// A fresh address that is being asked for while the old one still serves.
     renewal: Option<Renewal>,
     /// When the last resolve was begun.
@@ -130,6 +136,8 @@ impl Fetch {
             source,
             entity: Entity::default(),
             stations: Stations::default(),
+            hls: None,
+            list_due: false,
             renewal: None,
             resolve_not_before: None,
             must_resolve: false,
@@ -156,16 +164,32 @@ impl Fetch {
         if self.must_resolve || self.source.expired(Instant::now()) {
             self.resolve().await?;
         }
-        let asked = Instant::now();
-        let setback = match self.request(at).await {
-            Ok(Some(body)) => {
-                self.shared.answered(asked.elapsed());
-                match self.transfer(body).await {
+        let body = match self.go_on(at) {
+            Some(body) => Ok(Some(body)),
+            None => {
+                let asked = Instant::now();
+                let body = self.request(at).await;
+                if matches!(body, Ok(Some(_))) {
+                    self.shared.answered(asked.elapsed());
+                }
+                body
+            }
+        };
+        let setback = match body {
+            Ok(Some(mut body)) => {
+                let stop = self.transfer(&mut body).await;
+                let whole = body.end == Some(body.at);
+                let trouble = self.put_away(body.incoming);
+                if whole {
+                    // Its connection becomes free in a task of its own: then the next request need not make another.
+                    yield_now().await;
+                }
+                match stop {
                     Stop::Done => {
                         self.forgive();
                         return Ok(());
                     }
-                    Stop::Cut(why) => Setback::Failing(why),
+                    Stop::Cut(why) => trouble.unwrap_or(Setback::Failing(why)),
                 }
             }
             Ok(None) => return Ok(()),
@@ -228,21 +252,18 @@ impl Fetch {
 /// Bodies.
 impl Fetch {
     /// Reads a body as far as it is needed and there is room.
-    async fn transfer(&mut self, mut body: Body) -> Stop {
+    async fn transfer(&mut self, body: &mut Body) -> Stop {
         let mut last = body.began;
         let mut since = 0;
         loop {
             if body.end == Some(body.at) {
-                // Its connection becomes free in a task of its own: then the next request need not make another.
-                drop(body);
-                yield_now().await;
                 return Stop::Done;
             }
             // Asks with nothing in hand first, so that the socket is not read while there is no room.
             match self.shared.put(body.at, &[], body.ranges) {
                 Put::Elsewhere => return Stop::Done,
                 Put::Full => {
-                    if !self.wait_for_room(&body).await {
+                    if !self.wait_for_room(body).await {
                         return Stop::Done;
                     }
                     last = Instant::now();
@@ -250,25 +271,30 @@ impl Fetch {
                 }
                 Put::Took(_) => {}
             }
+            if self.list_due && self.is_between_segments(body) {
+                return Stop::Done;
+            }
             let renew_at = self.renew_at();
+            let silent_at = (!body.incoming.minds_silence()).then_some(last + self.settings.silence);
             let close_at =
                 self.shared.held_since().map(|since| since.max(body.began) + self.settings.idle_close);
             tokio::select! {
                 chunk = body.incoming.chunk() => match chunk {
                     Ok(Some(Piece::Title(title))) => self.shared.title(body.at, title),
+                    Ok(Some(Piece::Stretch(content_type))) => self.begin_stretch(body, content_type),
                     Ok(Some(Piece::Audio(bytes))) => {
                         since += bytes.len();
                         if since >= TRICKLE {
                             (last, since) = (Instant::now(), 0);
                         }
-                        if !self.keep(&mut body, &bytes).await {
+                        if !self.keep(body, &bytes).await {
                             return Stop::Done;
                         }
                     }
-                    Ok(None) => return self.body_ended(&body),
+                    Ok(None) => return self.body_ended(body),
                     Err(why) => return Stop::Cut(why),
                 },
-                () = sleep_until((last + self.settings.silence).into()) => {
+                () = sleep_until_some(silent_at) => {
                     return Stop::Cut("the connection has gone silent".to_owned());
                 }
                 // The reader moved: look whether this connection still serves it.
@@ -294,10 +320,14 @@ impl Fetch {
                 }
                 Put::Full => {
                     if !self.wait_for_room(body).await {
+                        body.incoming.give_back(rest);
                         return false;
                     }
                 }
-                Put::Elsewhere => return false,
+                Put::Elsewhere => {
+                    body.incoming.give_back(rest);
+                    return false;
+                }
             }
         }
         true
@@ -329,7 +359,7 @@ impl Fetch {
 
     /// False when the connection was idle for too long. While the music plays, room will be soon, and the address
     /// has to be good then.
-    async fn wait_for_room(&mut self, body: &Body) -> bool {
+    async fn wait_for_room(&mut self, body: &mut Body) -> bool {
         let until = Instant::now() + self.settings.idle_close;
         while self.shared.put(body.at, &[], body.ranges) == Put::Full {
             let renew_at = self.renew_at().filter(|_| self.shared.held_since().is_none());
@@ -340,12 +370,17 @@ impl Fetch {
                 () = sleep_until(until.into()) => return false,
             }
         }
+        body.incoming.waited();
         true
     }
 
     fn body_ended(&self, body: &Body) -> Stop {
         match body.end {
             Some(end) => Stop::Cut(format!("the connection ended {} bytes too early", end - body.at)),
+            None if matches!(body.incoming, Incoming::Hls(_)) => {
+                self.shared.ended(body.at);
+                Stop::Done
+            }
             None if self.source.resolved.live => Stop::Cut("the live stream was cut".to_owned()),
             None => match self.entity.total {
                 Some(total) if body.at < total => Stop::Cut("the connection ended too early".to_owned()),

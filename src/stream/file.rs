@@ -84,11 +84,11 @@ fn answer(file: File, facts: &Metadata, asked: Asked) -> Answer {
     let length = facts.len();
     let (from, mut head) = match asked {
         Asked::Whole => (0, Head { status: 200, length: Some(length), ..Head::default() }),
-        Asked::From(at) if at >= length => (
+        Asked::From(at) | Asked::Part { from: at, .. } if at >= length => (
             length,
             Head { status: 416, content_range: Some(format!("bytes */{length}")), ..Head::default() },
         ),
-        Asked::From(at) => {
+        Asked::From(at) | Asked::Part { from: at, .. } => {
             let content_range = Some(format!("bytes {at}-{}/{length}", length - 1));
             (at, Head { status: 206, length: Some(length - at), content_range, ..Head::default() })
         }

@@ -168,8 +168,8 @@ impl Web {
             if titles {
                 all.insert(HeaderName::from_static("icy-metadata"), HeaderValue::from_static("1"));
             }
-            if let Asked::From(offset) = asked {
-                if let Ok(range) = HeaderValue::from_str(&format!("bytes={offset}-")) {
+            if let Some(range) = asked.header() {
+                if let Ok(range) = HeaderValue::from_str(&range) {
                     all.insert(header::RANGE, range);
                 }
                 if let Some(Ok(validator)) = validator.map(HeaderValue::from_str) {

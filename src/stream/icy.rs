@@ -60,6 +60,8 @@ pub(super) enum Piece {
     Audio(Bytes),
     /// A title that is another than the one before; it belongs to the audio that follows.
     Title(StreamTitle),
+    /// The audio that follows is another recording, of this media type.
+    Stretch(&'static str),
 }
 
 /// Takes the metadata out of a body. It never holds back audio, and never more than one block (4,081 bytes).
@@ -167,6 +169,7 @@ mod tests {
                 match piece {
                     Piece::Audio(bytes) => audio.extend(bytes),
                     Piece::Title(title) => titles.push((audio.len(), title.text)),
+                    Piece::Stretch(_) => panic!("a station has no stretches of its own"),
                 }
             }
             assert!(input.is_empty());

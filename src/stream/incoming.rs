@@ -10,6 +10,7 @@ use reqwest::Response;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
+use super::hls::Hls;
 use super::icy::{Demux, Piece};
 
 /// What is read of a file at once.
@@ -25,6 +26,8 @@ pub(super) enum Incoming {
     Web(Box<WebBody>),
     /// From a file.
     File(FileBody),
+    /// From many files of a server, one after another.
+    Hls(Box<Hls>),
 }
 
 impl Incoming {
@@ -35,11 +38,33 @@ impl Incoming {
     pub async fn chunk(&mut self) -> Result<Option<Piece>, String> {
         match self {
             Incoming::Web(body) => body.piece().await,
+            Incoming::Hls(hls) => hls.piece().await,
             Incoming::File(file) => {
                 let chunk = file.chunk().await;
                 let piece = chunk.map(|bytes| bytes.map(Piece::Audio));
                 piece.map_err(|error| format!("the file cannot be read: {error}"))
             }
+        }
+    }
+}
+
+impl Incoming {
+    /// Whether it minds itself how long nothing comes.
+    pub fn minds_silence(&self) -> bool {
+        matches!(self, Incoming::Hls(_))
+    }
+
+    /// Nobody read for a while, for which no server is to blame.
+    pub fn waited(&mut self) {
+        if let Incoming::Hls(hls) = self {
+            hls.waited();
+        }
+    }
+
+    /// Takes back bytes that could not be kept, where they would not come again by asking.
+    pub fn give_back(&mut self, bytes: &[u8]) {
+        if let Incoming::Hls(hls) = self {
+            hls.give_back(bytes);
         }
     }
 }
@@ -88,7 +113,8 @@ impl WebBody {
         Ok(())
     }
 
-    async fn piece(&mut self) -> Result<Option<Piece>, String> {
+    /// The next bytes or title; none at the end. Dropping the future loses nothing.
+    pub async fn piece(&mut self) -> Result<Option<Piece>, String> {
         loop {
             match &mut self.demux {
                 None if !self.pending.is_empty() => {

@@ -133,6 +133,17 @@ pub(super) struct Head {
     pub content_encoding: Option<String>,
 }
 
+impl Asked {
+    /// As a `Range` header.
+    pub fn header(self) -> Option<String> {
+        match self {
+            Asked::Whole => None,
+            Asked::From(from) => Some(format!("bytes={from}-")),
+            Asked::Part { from, to } => Some(format!("bytes={from}-{}", to.saturating_sub(1))),
+        }
+    }
+}
+
 /// What was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
@@ -140,6 +151,13 @@ pub(super) enum Asked {
     Whole,
     /// `Range: bytes=N-`.
     From(u64),
+    /// `Range: bytes=N-M`, of which at least one byte is asked for.
+    Part {
+        /// Offset of the first byte.
+        from: u64,
+        /// Offset after the last byte.
+        to: u64,
+    },
 }
 
 /// What to do with an answer.
@@ -197,7 +215,7 @@ pub(super) fn judge(asked: Asked, known: &Entity, head: &Head, now: SystemTime) 
 
 /// Whether a `Content-Encoding` means that bytes were changed. Some servers write other things there, such as a
 /// character set, and send the file as it is.
-fn is_compression(value: &str) -> bool {
+pub(super) fn is_compression(value: &str) -> bool {
     const CODINGS: [&str; 7] = ["gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress"];
     value.split(',').any(|coding| CODINGS.iter().any(|known| coding.trim().eq_ignore_ascii_case(known)))
 }
@@ -217,7 +235,7 @@ fn whole(asked: Asked, known: &Entity, head: &Head) -> Verdict {
 fn part(asked: Asked, known: &Entity, head: &Head) -> Verdict {
     // A part that says that it begins with the first byte is the beginning of the whole.
     let offset = match asked {
-        Asked::From(offset) => offset,
+        Asked::From(offset) | Asked::Part { from: offset, .. } => offset,
         Asked::Whole => 0,
     };
     let range = head.content_range.as_deref().and_then(ContentRange::parse);

@@ -2,6 +2,7 @@
 
 mod address;
 mod clock;
+mod hls;
 mod outage;
 mod playlists;
 mod radio;

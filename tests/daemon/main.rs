@@ -12,6 +12,7 @@ mod devices;
 mod exact;
 mod fixtures;
 mod formats;
+mod hls;
 mod icecast;
 mod lifecycle;
 mod outages;

@@ -60,6 +60,7 @@ impl Fetch {
             // A plain URL can only be itself.
             return;
         }
+        self.list_due = true;
         self.shared.renewed(in_time);
         info!(track = self.shared.track, in_time, "the track has a fresh address");
     }

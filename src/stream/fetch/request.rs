@@ -34,8 +34,19 @@ impl Fetch {
                 }
             };
             match reply {
-                Judged::Playlist(found) => {
-                    if let Err(setback) = self.expand(index, found, &mut read)
+                Judged::Playlist(Found::Hls { text, base }) => {
+                    self.source.preferred = index;
+                    match self.begin_hls(at, &text, &base) {
+                        // Perhaps another entry of the same list can be played.
+                        Err(_) if self.source.candidates.len() > 1 => {
+                            self.source.candidates.remove(index);
+                            self.source.preferred = 0;
+                        }
+                        begun => return begun.map(Some),
+                    }
+                }
+                Judged::Playlist(Found::Entries { entries, finite }) => {
+                    if let Err(setback) = self.expand(index, (entries, finite), &mut read)
                         && self.source.candidates.is_empty()
                     {
                         self.back_to_the_list();
@@ -91,7 +102,7 @@ impl Fetch {
 
     async fn ask(&self, index: usize, at: u64) -> (usize, Asked, Result<Reply, Setback>) {
         let url = &self.source.candidates[index];
-        let is_list = self.stations.is_list(url);
+        let is_list = self.stations.is_list(url) || self.hls.is_some();
         let asked = if self.source.ranges && !is_list { Asked::From(at) } else { Asked::Whole };
         if url.scheme() == "file" {
             return (

@@ -82,7 +82,7 @@ impl Fetch {
         let early = self.shared.fetched() == 0 || self.source.resolved.live;
         let content_type = answer.content_type.as_deref();
         if !beginning
-            || !(early || self.stations.is_list(url))
+            || !(early || self.stations.is_list(url) || self.hls.is_some())
             || !matches!(answer.head.status, 200 | 206)
             || !playlist::may_be(content_type, from.path())
         {
@@ -98,10 +98,15 @@ impl Fetch {
     }
 
     /// Puts a playlist's entries in its place. `read` are those that were read on this search, to which it is added.
-    pub(super) fn expand(&mut self, index: usize, found: Found, read: &mut Vec<Url>) -> Result<(), Setback> {
+    pub(super) fn expand(
+        &mut self,
+        index: usize,
+        (entries, finite): (Vec<PlaylistEntry>, bool),
+        read: &mut Vec<Url>,
+    ) -> Result<(), Setback> {
         let list = self.source.candidates.remove(index);
         self.source.preferred = 0;
-        let entries = match self.entries(&list, found, read) {
+        let entries = match self.entries(&list, entries, finite, read) {
             Ok(entries) => entries,
             Err(why) => return Err(self.bad_list(&list, why)),
         };
@@ -118,7 +123,13 @@ impl Fetch {
         Ok(())
     }
 
-    fn entries(&mut self, list: &Url, found: Found, read: &mut Vec<Url>) -> Result<Vec<Url>, &'static str> {
+    fn entries(
+        &mut self,
+        list: &Url,
+        entries: Vec<PlaylistEntry>,
+        finite: bool,
+        read: &mut Vec<Url>,
+    ) -> Result<Vec<Url>, &'static str> {
         let depth = self.stations.depths.get(list).copied().unwrap_or(0);
         if read.contains(list) {
             return Err("it leads back to itself");
@@ -127,10 +138,6 @@ impl Fetch {
             return Err("too many playlists lie inside of each other");
         }
         read.push(list.clone());
-        let (entries, finite) = match found {
-            Found::Entries { entries, finite } => (entries, finite),
-            Found::Hls { .. } => return Err("it is HLS, which cannot be played yet"),
-        };
         if depth == 0 {
             // A fresh list replaces what an older one said.
             let stations = &self.stations;

@@ -205,7 +205,8 @@ impl Reading<'_> {
         if read.target_duration > 0 {
             self.media.target = Duration::from_secs(read.target_duration);
         }
-        if tags.iter().any(|tag| tag.starts_with("#EXT-X-MEDIA-SEQUENCE:")) && self.media.segments.is_empty() {
+        if tags.iter().any(|tag| tag.starts_with("#EXT-X-MEDIA-SEQUENCE:")) && self.media.segments.is_empty()
+        {
             self.media.sequence = read.media_sequence;
         }
         self.media.ended |= read.end_list;
@@ -251,9 +252,8 @@ impl Reading<'_> {
     fn key(&mut self, tags: &[String]) {
         let mut keys = tags.iter().filter_map(|tag| tag.strip_prefix("#EXT-X-KEY:")).peekable();
         if keys.peek().is_some() {
-            self.encrypted = keys.any(|key| {
-                !key.split(',').any(|pair| pair.trim().eq_ignore_ascii_case("METHOD=NONE"))
-            });
+            self.encrypted =
+                keys.any(|key| !key.split(',').any(|pair| pair.trim().eq_ignore_ascii_case("METHOD=NONE")));
         }
     }
 

@@ -13,8 +13,10 @@ use url::Url;
 pub struct Request {
     pub path: String,
     pub headers: HashMap<String, String>,
-    /// N of `Range: bytes=N-`.
+    /// N of `Range: bytes=N-`, with or without an end.
     pub from: Option<u64>,
+    /// After the last byte of the range, where the client says so.
+    pub to: Option<u64>,
 }
 
 type Script = dyn Fn(usize, &Request, &mut Reply) + Send + Sync;
@@ -71,10 +73,11 @@ fn serve(stream: TcpStream, requests: &Mutex<Vec<Request>>, script: &Script) {
         let Some((name, value)) = line.trim_end().split_once(": ") else { break };
         headers.insert(name.to_ascii_lowercase(), value.to_owned());
     }
-    let from = headers
-        .get("range")
-        .map(|value| value.strip_prefix("bytes=").unwrap().strip_suffix('-').unwrap().parse().unwrap());
-    let request = Request { path: first.split(' ').nth(1).unwrap().to_owned(), headers, from };
+    let range =
+        headers.get("range").map(|value| value.strip_prefix("bytes=").unwrap().split_once('-').unwrap());
+    let from = range.map(|(from, _)| from.parse().unwrap());
+    let to = range.and_then(|(_, last)| last.parse::<u64>().ok()).map(|last| last + 1);
+    let request = Request { path: first.split(' ').nth(1).unwrap().to_owned(), headers, from, to };
     let number = {
         let mut all = requests.lock().unwrap();
         all.push(request.clone());

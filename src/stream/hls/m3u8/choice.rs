@@ -113,14 +113,15 @@ fn has_pictures(variant: &VariantStream) -> bool {
 fn decodes(list: Option<&str>) -> Option<Decodes> {
     const SOUND: [&str; 9] = ["mp4a", "ac-3", "ec-3", "ac-4", "mp3", "opus", "flac", "alac", "dts"];
     let Some(list) = list else { return Some(Decodes::Whole) };
-    let mut sound = codecs(list).filter(|codec| SOUND.iter().any(|sound| codec.starts_with(sound))).peekable();
+    let mut sound =
+        codecs(list).filter(|codec| SOUND.iter().any(|sound| codec.starts_with(sound))).peekable();
     if sound.peek().is_none() {
         return Some(Decodes::Whole);
     }
     sound
         .filter_map(|codec| match codec.as_str() {
-            "mp4a.40.2" | "mp4a.40.02" | "mp4a.67" | "mp4a.40.34" | "mp4a.69" | "mp4a.6b" | "mp3" | "opus" | "flac" | "alac"
-            | "mp4a" | "mp4a.40" => Some(Decodes::Whole),
+            "mp4a.40.2" | "mp4a.40.02" | "mp4a.67" | "mp4a.40.34" | "mp4a.69" | "mp4a.6b" | "mp3"
+            | "opus" | "flac" | "alac" | "mp4a" | "mp4a.40" => Some(Decodes::Whole),
             "mp4a.40.5" | "mp4a.40.05" | "mp4a.40.29" => Some(Decodes::Core),
             _ => None,
         })
