@@ -284,25 +284,25 @@ async fn an_encrypted_stream_is_refused_with_a_sentence() {
     assert!(server.requests("/hls/the.key").is_empty() && server.requests("/hls/list0.ts").is_empty());
 }
 
-#[tokio::test]
-async fn a_live_window_that_moves_on_is_heard_without_a_seam() {
+/// Listens for 8 s to a window of six segments that moves on by one each second. `name` is that of a segment.
+async fn is_heard_live(kind: Kind, seed: u64, head: Option<&str>, name: fn(usize) -> String) {
     const WINDOW: usize = 6;
     let (card, server) = (Card::new().clock(Clock::Real).plug(), Server::start());
-    let source = Recording::music(413, 44_100, 16, 60.0);
-    let folder = cut_up(&source, &ADTS, "1");
+    let source = Recording::music(seed, kind.rate, 16, 60.0);
+    let folder = cut_up(&source, &kind, "1");
     offer(&server, folder.path(), &[]);
-    let count = fs::read_dir(folder.path()).unwrap().count() - 1;
-    let began = Arc::new(Mutex::new(None));
-    let clock = began.clone();
+    let count = (0..).take_while(|n| folder.path().join(name(*n)).exists()).count();
+    let map = head.map_or_else(String::new, |head| format!("#EXT-X-MAP:URI=\"hls/{head}\"\n"));
+    let began = Mutex::new(None);
     server.answer(
         "/live.m3u8",
         Arc::new(move |_| {
-            let began = *clock.lock().unwrap().get_or_insert_with(Instant::now);
+            let began = *began.lock().unwrap().get_or_insert_with(Instant::now);
             let end = (WINDOW + began.elapsed().as_secs() as usize).min(count);
             let first = end - WINDOW;
-            let mut text = format!("#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-MEDIA-SEQUENCE:{first}\n");
+            let mut text = format!("#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-MEDIA-SEQUENCE:{first}\n{map}");
             for n in first..end {
-                text += &format!("#EXTINF:1,\nhls/piece{n}.aac\n");
+                text += &format!("#EXTINF:1,\nhls/{}\n", name(n));
             }
             (200, "application/vnd.apple.mpegurl", text.into_bytes())
         }),
@@ -315,11 +315,23 @@ async fn a_live_window_that_moves_on_is_heard_without_a_seam() {
     daemon.wait_state("stopped").await;
     assert!(daemon.errors().is_empty(), "{:?}", daemon.errors());
     // What ffmpeg hears of the segments from the third before the first window's end on.
-    let pieces = (WINDOW - 3..count).map(|n| fs::read(folder.path().join(format!("piece{n}.aac"))).unwrap());
-    fs::write(folder.path().join("all.aac"), pieces.collect::<Vec<_>>().concat()).unwrap();
-    let expected = decoded(folder.path(), "all.aac");
+    let pieces = head.map(str::to_owned).into_iter().chain((WINDOW - 3..count).map(name));
+    let pieces: Vec<_> = pieces.map(|piece| fs::read(folder.path().join(piece)).unwrap()).collect();
+    let all = if head.is_some() { "all.mp4" } else { "all.aac" };
+    fs::write(folder.path().join(all), pieces.concat()).unwrap();
+    let expected = decoded(folder.path(), all);
     let heard = card.music();
     assert!(heard.seconds() > 7.0, "{} s", heard.seconds());
     let alike = likeness(&heard, &expected.cut(0..heard.frames()));
     assert!(alike.correlation > 0.99, "{alike:?}");
+}
+
+#[tokio::test]
+async fn a_live_window_that_moves_on_is_heard_without_a_seam() {
+    is_heard_live(ADTS, 413, None, |n| format!("piece{n}.aac")).await;
+}
+
+#[tokio::test]
+async fn a_live_window_of_fragments_is_heard_without_a_seam() {
+    is_heard_live(FMP4, 414, Some("init.mp4"), |n| format!("list{n}.m4s")).await;
 }

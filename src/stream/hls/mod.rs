@@ -10,19 +10,19 @@ mod m3u8;
 mod mp4;
 mod sink;
 mod sound;
+mod trouble;
 mod ts;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use tokio::task::yield_now;
 use tokio::time::sleep_until;
-use tracing::{debug, info};
+use tracing::info;
 use url::Url;
 
-use super::http::Missing;
 use super::icy::Piece;
 use super::playlist::TEXT_CAP;
 use super::range::Entity;
@@ -31,6 +31,7 @@ use download::Download;
 use follow::{Follow, Next};
 use m3u8::{Map, Playlist, Segment};
 use sound::{Part, Sound};
+pub(super) use trouble::Trouble;
 
 /// The end of a sentence about why it cannot be played.
 const ENCRYPTED: &str = "it is encrypted, which cannot be played";
@@ -38,34 +39,6 @@ const ENCRYPTED: &str = "it is encrypted, which cannot be played";
 const LONGEST_HEAD: usize = 1024 * 1024;
 /// The longest segment, in bytes.
 const LONGEST_SEGMENT: u64 = 64 * 1024 * 1024;
-/// Failures of one live segment, or of one form of the recording, before the next is taken.
-const MOST_FAILURES: u32 = 3;
-
-/// Why nothing comes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
-    /// No host answers.
-    Unreachable(Missing, String),
-    /// The host can be reached, but gives nothing.
-    Failing(String),
-    /// The host asks for patience.
-    Later(Duration, String),
-    /// The address is no longer good.
-    Refused { status: u16, host: String },
-    /// An answer that waiting would not change.
-    Final { status: u16, host: String },
-    /// The answer was not what was asked for.
-    NotAsAsked(String),
-    /// The host cannot prove who it is.
-    Insecure { host: String, why: String },
-    /// The address is against the rules.
-    Forbidden { host: String, why: String },
-    /// A segment is another one than before it was cut.
-    Changed { host: String, how: String },
-    /// It will not do; the end of a sentence says why.
-    Unplayable { host: String, why: &'static str },
-}
-
 /// A stream, wherever it stands.
 pub(super) struct Hls {
     access: Access,
@@ -364,13 +337,6 @@ impl Hls {
         (self.read, self.failures, self.entity) = (0, 0, Entity::default());
     }
 
-    /// This segment is given up; what follows does not continue what came.
-    fn skip(&mut self) {
-        debug!(track = self.track, "a segment is left out");
-        self.advance();
-        self.follow.cut();
-    }
-
     fn parse(&self, text: &str, base: &Url) -> Result<Playlist, Trouble> {
         m3u8::parse(text, base).map_err(|why| Trouble::Unplayable { host: super::http::host(base), why })
     }
@@ -396,97 +362,5 @@ impl Hls {
             return Err(Trouble::Failing(format!("{host} lists no new segments")));
         }
         Ok(())
-    }
-
-    /// What was being fetched, or was to be, cannot be had for now. An error when the caller has to wait or to give up.
-    fn failed(&mut self, trouble: Trouble) -> Result<(), Trouble> {
-        let what = self.job.take().map_or(What::Segment, |job| job.what);
-        if matches!(what, What::Playlist) {
-            return self.form_failed(trouble);
-        }
-        if matches!(trouble, Trouble::NotAsAsked(_)) {
-            self.ranges = false;
-        }
-        if !matches!(trouble, Trouble::Unreachable(..)) {
-            self.failures += 1;
-        }
-        let lasts = matches!(
-            trouble,
-            Trouble::Unplayable { .. }
-                | Trouble::Final { .. }
-                | Trouble::Insecure { .. }
-                | Trouble::Forbidden { .. }
-        );
-        if !self.heard && (lasts || self.failures >= MOST_FAILURES) {
-            return self.form_failed(trouble);
-        }
-        if !self.is_live() {
-            return Err(trouble);
-        }
-        // Time has passed: what is to come next depends on what is listed now.
-        self.follow.reload();
-        match trouble {
-            Trouble::Unplayable { why: ENCRYPTED, .. } => Err(trouble),
-            Trouble::Refused { status: 404 | 410, .. }
-            | Trouble::Unplayable { .. }
-            | Trouble::Changed { .. } => {
-                let failures = self.failures;
-                self.skip();
-                self.failures = failures;
-                if failures >= MOST_FAILURES { Err(trouble) } else { Ok(()) }
-            }
-            trouble => {
-                if self.failures >= MOST_FAILURES {
-                    self.skip();
-                }
-                Err(trouble)
-            }
-        }
-    }
-
-    /// This form of the recording cannot be had for now: the next one is taken, or when there is none the first.
-    fn form_failed(&mut self, trouble: Trouble) -> Result<(), Trouble> {
-        self.failures += 1;
-        let others = self.failed_forms + 1 < self.forms.len();
-        // One that was heard is not left for a moment's trouble, nor in the middle of a segment.
-        let leave = others && (!self.heard || (self.failures >= MOST_FAILURES && self.read == 0));
-        if leave {
-            self.failures = 0;
-            self.failed_forms += 1;
-            self.form = (self.form + 1) % self.forms.len();
-            debug!(track = self.track, form = self.form, %trouble, "another form of the stream is tried");
-            self.follow.forget();
-            self.map = None;
-            if self.heard {
-                self.follow.cut();
-            } else {
-                (self.read, self.entity, self.sound) = (0, Entity::default(), Sound::default());
-                self.parts.clear();
-                self.follow = Follow::default();
-            }
-            return Ok(());
-        }
-        self.failed_forms = 0;
-        self.follow.reload();
-        Err(trouble)
-    }
-}
-
-impl std::fmt::Display for Trouble {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Trouble::Unreachable(_, why)
-            | Trouble::Failing(why)
-            | Trouble::Later(_, why)
-            | Trouble::NotAsAsked(why) => f.write_str(why),
-            Trouble::Refused { status, host } | Trouble::Final { status, host } => {
-                write!(f, "{host} refuses a part of the stream (status {status})")
-            }
-            Trouble::Insecure { host, why } | Trouble::Forbidden { host, why } => {
-                write!(f, "{host} is not allowed: {why}")
-            }
-            Trouble::Changed { host, how } => write!(f, "a segment on {host} changed: {how}"),
-            Trouble::Unplayable { host, why } => write!(f, "the stream on {host} cannot be played: {why}"),
-        }
     }
 }

@@ -447,3 +447,39 @@ async fn a_fresh_address_is_taken_between_segments_before_the_old_one_ends() {
     let expected = ["/list.m3u8", "/0.aac", "/1.aac", "/new/list.m3u8", "/new/2.aac"];
     assert_eq!(paths(&server), expected);
 }
+
+/// Answers by path on connections that are kept, and counts them.
+fn kept(answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> (Url, Arc<AtomicUsize>) {
+    use std::io::{BufRead, BufReader, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = Url::parse(&format!("http://{}/list.m3u8", listener.local_addr().unwrap())).unwrap();
+    let (count, answer) = (Arc::new(AtomicUsize::new(0)), Arc::new(answer));
+    let counting = Arc::clone(&count);
+    std::thread::spawn(move || {
+        for connection in listener.incoming() {
+            counting.fetch_add(1, Ordering::SeqCst);
+            let (mut connection, answer) = (connection.unwrap(), Arc::clone(&answer));
+            std::thread::spawn(move || {
+                let mut lines = BufReader::new(connection.try_clone().unwrap()).lines().map_while(Result::ok);
+                while let Some(first) = lines.next() {
+                    assert!(lines.by_ref().any(|line| line.is_empty()));
+                    let body = answer(first.split(' ').nth(1).unwrap());
+                    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+                    connection.write_all(&[head.as_bytes(), &body].concat()).unwrap();
+                }
+            });
+        }
+    });
+    (url, count)
+}
+
+#[tokio::test]
+async fn one_connection_serves_the_playlist_and_all_segments() {
+    let (url, connections) = kept(|path| match path {
+        "/list.m3u8" => RECORDING.as_bytes().to_vec(),
+        path => frames(path.trim_matches(|c: char| !c.is_ascii_digit()).parse().unwrap(), 100),
+    });
+    let (reader, _handle) = open_with(settings(), ResolvedStream::plain(url), &Resolver::never());
+    assert_same(read_all(reader).await.0, &all(0..3));
+    assert_eq!(connections.load(Ordering::SeqCst), 1);
+}
