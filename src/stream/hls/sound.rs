@@ -173,7 +173,7 @@ impl Sound {
                     return Err(obstacle);
                 }
                 if transport.codec().is_none() {
-                    return Err("there is no sound in it");
+                    return Err("there is no sound in it that can be played");
                 }
             }
             Some(Reading::Mp4(fragments)) => fragments.finish()?,
@@ -348,6 +348,9 @@ mod tests {
         let text = "WEBVTT\n\n00:01.000 --> 00:04.000\nHello\n".repeat(20);
         assert_eq!(stretches(&[text.as_bytes()], None), Err("its segments are of a kind that is not known"));
         assert!(stretches(&[&transport(0x81, &[1; 600])], None).unwrap_err().contains("AC-3"));
-        assert_eq!(stretches(&[&transport(0x06, &[1; 600])], None), Err("there is no sound in it"));
+        assert_eq!(
+            stretches(&[&transport(0x06, &[1; 600])], None),
+            Err("there is no sound in it that can be played")
+        );
     }
 }

@@ -8,7 +8,7 @@ use tracing::debug;
 use super::follow::Follow;
 use super::sound::Sound;
 use super::{ENCRYPTED, Hls, What};
-use crate::stream::http::Missing;
+use crate::stream::http::{self, Missing};
 use crate::stream::range::Entity;
 
 /// Failures of one live segment, or of one form of the recording, before the next is taken.
@@ -78,7 +78,7 @@ impl Hls {
                 | Trouble::Insecure { .. }
                 | Trouble::Forbidden { .. }
         );
-        if !self.heard && (lasts || self.failures >= MOST_FAILURES) {
+        if !self.heard && (lasts || (self.failures >= MOST_FAILURES && self.has_another_form())) {
             return self.form_failed(trouble);
         }
         if !self.is_live() {
@@ -88,9 +88,7 @@ impl Hls {
         self.follow.reload();
         match trouble {
             Trouble::Unplayable { why: ENCRYPTED, .. } => Err(trouble),
-            Trouble::Refused { status: 404 | 410, .. }
-            | Trouble::Unplayable { .. }
-            | Trouble::Changed { .. } => {
+            Trouble::Unplayable { .. } | Trouble::Changed { .. } => {
                 let failures = self.failures;
                 self.skip();
                 self.failures = failures;
@@ -100,7 +98,13 @@ impl Hls {
                 if self.failures >= MOST_FAILURES {
                     self.skip();
                 }
-                Err(trouble)
+                match trouble {
+                    // It has left the list by now, or is listed before it is there.
+                    Trouble::Refused { status: status @ (404 | 410), host } => {
+                        Err(Trouble::Failing(format!("{host} does not have a segment (status {status})")))
+                    }
+                    trouble => Err(trouble),
+                }
             }
         }
     }
@@ -108,7 +112,10 @@ impl Hls {
     /// This form of the recording cannot be had for now: the next one is taken, or when there is none the first.
     pub(super) fn form_failed(&mut self, trouble: Trouble) -> Result<(), Trouble> {
         self.failures += 1;
-        let others = self.failed_forms + 1 < self.forms.len();
+        // Where a host does not answer, its other addresses do not either.
+        let next = self.forms.get((self.form + 1) % self.forms.len().max(1));
+        let same_host = next.map(http::host) == self.forms.get(self.form).map(http::host);
+        let others = self.has_another_form() && !(same_host && matches!(trouble, Trouble::Unreachable(..)));
         // One that was heard is not left for a moment's trouble, nor in the middle of a segment.
         let leave = others && (!self.heard || (self.failures >= MOST_FAILURES && self.read == 0));
         if leave {
@@ -130,6 +137,10 @@ impl Hls {
         self.failed_forms = 0;
         self.follow.reload();
         Err(trouble)
+    }
+
+    fn has_another_form(&self) -> bool {
+        self.failed_forms + 1 < self.forms.len()
     }
 
     /// This segment is given up; what follows does not continue what came.

@@ -202,6 +202,36 @@ async fn a_segment_that_left_the_window_is_passed_by() {
 }
 
 #[tokio::test]
+async fn a_live_segment_that_is_listed_before_it_is_there_is_waited_for() {
+    let (lists, tries) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let server = Server::start(move |_, request, reply| match request.path.as_str() {
+        "/105.aac" if tries.fetch_add(1, Ordering::SeqCst) < 2 => reply.status(404, &[]),
+        path if path.starts_with("/list") => {
+            let end = if lists.fetch_add(1, Ordering::SeqCst) < 3 { "" } else { "#EXT-X-ENDLIST\n" };
+            playlist(request, reply, &(window(106, 6, 1.0) + end));
+        }
+        _ => serve(request, reply, "audio/aac", &frames(number(request), 100)),
+    });
+    let (reader, _handle) = open_list(&server, &Resolver::never());
+    assert_same(read_all(reader).await.0, &all(103..106));
+}
+
+#[tokio::test]
+async fn a_live_stream_is_heard_also_where_its_first_segment_never_comes() {
+    let lists = AtomicUsize::new(0);
+    let server = Server::start(move |_, request, reply| match request.path.as_str() {
+        "/103.aac" => reply.status(404, &[]),
+        path if path.starts_with("/list") => {
+            let end = if lists.fetch_add(1, Ordering::SeqCst) < 4 { "" } else { "#EXT-X-ENDLIST\n" };
+            playlist(request, reply, &(window(106, 6, 1.0) + end));
+        }
+        _ => serve(request, reply, "audio/aac", &frames(number(request), 100)),
+    });
+    let (reader, _handle) = open_list(&server, &Resolver::never());
+    assert_same(read_all(reader).await.0, &all(104..106));
+}
+
+#[tokio::test]
 async fn another_form_is_played_where_the_best_one_fails() {
     let server = Server::start(|_, request, reply| match request.path.as_str() {
         path if path.starts_with("/list.m3u8") => playlist(
