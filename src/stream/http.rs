@@ -1,25 +1,27 @@
 //! Requests: the clients, redirects, reach, and what failed when no answer came.
 
+mod answer;
+mod failure;
+
 use std::collections::VecDeque;
-use std::error::Error;
-use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use bytes::{Bytes, BytesMut};
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Response, Version};
+use reqwest::{Client, Response};
 use tracing::warn;
 use url::Url;
 
+pub(super) use answer::Answer;
+use answer::answer;
+pub(super) use failure::{Missing, NoAnswer};
+use failure::{forbidden, hung_up};
+
 use super::Settings;
-use super::icy::{self, Station};
-use super::incoming::{Incoming, WebBody};
-use super::names::{self, LookUp, Names, NoAddress};
-use super::range::{Asked, Head};
-use super::reach::{self, OutOfReach, Within};
-use super::tls::{innermost, tls_failure};
+use super::names::{self, LookUp, Names};
+use super::range::Asked;
+use super::reach::{self, Within};
 use crate::system::{clock, routes};
 use crate::track::Reach;
 
@@ -31,56 +33,6 @@ const AT_ONCE: Duration = Duration::from_secs(1);
 const ANSWERS: usize = 8;
 /// A clock that is off by less than this can judge certificates.
 const ABOUT: Duration = Duration::from_secs(24 * 3600);
-
-/// Why no usable answer came.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum NoAnswer {
-    /// No host was reached: no route, no name, no connection in time.
-    Unreachable(Missing, String),
-    /// The host was reached, but gave no answer.
-    Failing(String),
-    /// The host cannot prove who it is.
-    Insecure {
-        /// The host in question.
-        host: String,
-        /// What is wrong with its certificate and what to do.
-        why: String,
-    },
-    /// The address is against the rules.
-    Forbidden {
-        /// The host in question.
-        host: String,
-        /// The rule.
-        why: String,
-    },
-}
-
-/// What was missing when no host was reached.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Missing {
-    /// An answer about this name.
-    Name(String),
-    /// A way to this host; with its port where that is not the usual one.
-    Host(String),
-    /// The time: nobody can say yet whether a certificate is valid.
-    Time,
-}
-
-/// A response whose head has arrived.
-pub(super) struct Answer {
-    pub body: Incoming,
-    pub head: Head,
-    pub content_type: Option<String>,
-    /// The server's clock.
-    pub date: Option<SystemTime>,
-    /// Who answered, after redirects.
-    pub host: String,
-    /// It is a radio station: it speaks of itself in `icy-…` headers, or SHOUTcast's own protocol, and tells no
-    /// length.
-    pub radio: bool,
-    /// What the station says about itself.
-    pub station: Option<Station>,
-}
 
 /// All that is needed for a request.
 pub(super) struct Web {
@@ -269,65 +221,6 @@ impl Web {
             _ => Err(NoAnswer::Failing("HTTP cannot be set up".to_owned())),
         }
     }
-
-    /// Finds out from the chain of causes what kind of failure it was.
-    fn failure(&self, url: &Url, error: reqwest::Error) -> NoAnswer {
-        let (timeout, connect) = (error.is_timeout(), error.is_connect());
-        let name = host(url);
-        let error = error.without_url();
-        let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
-        let mut last = String::new();
-        while let Some(this) = cause {
-            last = this.to_string();
-            if let Some(out) = this.downcast_ref::<OutOfReach>() {
-                return forbidden(url, out.0);
-            }
-            if let Some(none) = this.downcast_ref::<NoAddress>() {
-                return self.no_address(url, none);
-            }
-            if let Some(io) = this.downcast_ref::<io::Error>().map(innermost) {
-                if let Some(found) = io.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-                    return tls_failure(&name, found, self.clock_can_judge());
-                }
-                if io.kind() == io::ErrorKind::UnexpectedEof && connect {
-                    self.answered(url);
-                    return NoAnswer::Failing(format!("{name} hung up while TLS was being set up"));
-                }
-                if matches!(io.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset) {
-                    self.answered(url);
-                    return NoAnswer::Failing(format!("{name}: {io}"));
-                }
-            }
-            cause = this.source();
-        }
-        let text = if timeout { format!("{name} did not answer in time") } else { format!("{name}: {last}") };
-        if !connect {
-            return NoAnswer::Failing(text);
-        }
-        let missing = match url.domain() {
-            // The time for connecting includes that for the name.
-            Some(domain) if self.names.is_unknown(domain) => Missing::Name(domain.to_owned()),
-            _ => Missing::Host(name),
-        };
-        NoAnswer::Unreachable(missing, text)
-    }
-
-    /// What a failed look-up means.
-    fn no_address(&self, url: &Url, none: &NoAddress) -> NoAnswer {
-        let (host, domain) = (host(url), url.domain().unwrap_or_default().to_owned());
-        match none {
-            // A network that is half up calls each name unknown.
-            NoAddress::NoSuchName if (self.surroundings.routes)() => NoAnswer::Failing(format!(
-                "there is no host {domain}; check its name, and that this network leads to the internet"
-            )),
-            why => NoAnswer::Unreachable(Missing::Name(domain), format!("{host}: {why}")),
-        }
-    }
-}
-
-/// Whether the connection ended before an answer came, which was not for want of a connection or of time.
-fn hung_up(error: &reqwest::Error) -> bool {
-    error.is_request() && !error.is_connect() && !error.is_timeout()
 }
 
 fn build(settings: &Settings, names: &Arc<Names>, reach: Reach) -> Result<Client, reqwest::Error> {
@@ -379,79 +272,6 @@ fn check_hop(from: &Url, next: &Url, reach: Reach) -> Result<(), &'static str> {
         return Err("a redirect from https to http would give the connection away");
     }
     reach::check_url(next, reach)
-}
-
-/// Reads the head, or SHOUTcast's, which comes as the beginning of a body.
-async fn answer(mut response: Response, host: String) -> Result<Answer, NoAnswer> {
-    if response.version() != Version::HTTP_09 {
-        let (status, length) = (response.status().as_u16(), response.content_length());
-        let headers = std::mem::take(response.headers_mut());
-        return Ok(answer_of(status, length, &headers, host, false, |interval| {
-            Incoming::Web(Box::new(WebBody::new(response, Bytes::new(), interval)))
-        }));
-    }
-    let mut read = BytesMut::new();
-    let head = loop {
-        match icy::parse_head(&read) {
-            Ok(Some(head)) => break head,
-            Ok(None) => {}
-            Err(why) => return Err(NoAnswer::Failing(format!("{host} {why}"))),
-        }
-        match response.chunk().await {
-            Ok(Some(bytes)) => read.extend_from_slice(&bytes),
-            _ => return Err(NoAnswer::Failing(format!("{host} closed the connection within its head"))),
-        }
-    };
-    let body = read.split_off(head.length).freeze();
-    Ok(answer_of(head.status, None, &head.headers, host, true, |interval| {
-        Incoming::Web(Box::new(WebBody::new(response, body, interval)))
-    }))
-}
-
-/// `body` is given the distance of titles in it.
-fn answer_of(
-    status: u16,
-    length: Option<u64>,
-    headers: &HeaderMap,
-    host: String,
-    shoutcast: bool,
-    body: impl FnOnce(Option<u64>) -> Incoming,
-) -> Answer {
-    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
-    let interval = icy::interval(headers);
-    // Chunks decide over a length that is told as well.
-    let told = || text(header::CONTENT_LENGTH).filter(|_| !headers.contains_key(header::TRANSFER_ENCODING));
-    let length = length.or_else(|| told()?.parse().ok());
-    let radio = shoutcast || headers.keys().any(|name| name.as_str().starts_with("icy-"));
-    // Where titles stand between the bytes, lengths and offsets count them too and are of no use.
-    let plain = interval.is_none();
-    let head = Head {
-        status,
-        length: length.filter(|_| plain),
-        content_range: text(header::CONTENT_RANGE).filter(|_| plain),
-        accept_ranges: text(header::ACCEPT_RANGES).filter(|_| plain),
-        etag: text(header::ETAG),
-        last_modified: text(header::LAST_MODIFIED),
-        retry_after: text(header::RETRY_AFTER),
-        content_encoding: text(header::CONTENT_ENCODING),
-    };
-    let date = text(header::DATE).and_then(|value| httpdate::parse_http_date(&value).ok());
-    // What a cache answers is as old as it says, and so is its date.
-    let age =
-        text(header::AGE).and_then(|age| age.trim().parse().ok()).map_or(Duration::ZERO, Duration::from_secs);
-    Answer {
-        head,
-        content_type: text(header::CONTENT_TYPE),
-        date: date.and_then(|date| date.checked_add(age)),
-        host,
-        radio: radio && length.is_none(),
-        station: Station::of(headers),
-        body: body(interval),
-    }
-}
-
-fn forbidden(url: &Url, why: &str) -> NoAnswer {
-    NoAnswer::Forbidden { host: host(url), why: why.to_owned() }
 }
 
 /// Host and port as a person knows them.

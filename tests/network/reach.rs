@@ -74,10 +74,16 @@ fn names_of_this_machine_are_refused_at_once_and_at_a_redirect() {
             "localhost.",
             "127.0.0.1",
         ] {
-            let uri = plugin.add(host, Track::at(server.url_by(host, "/a.flac"), "audio/flac"));
-            daemon.play_uris(&[uri]).await;
-            let error = daemon.wait_error(&format!("{host}:")).await;
-            assert!(error.contains("local-network"), "{host}: {error}");
+            let inside = server.url_by(host, "/a.flac");
+            // At once, and from a host that may be asked.
+            server.redirect(&format!("/to-{host}"), &inside);
+            let outside = server.url_by("music.example", &format!("/to-{host}"));
+            for (name, url) in [("at-once", inside), ("redirected", outside)] {
+                let uri = plugin.add(&format!("{name}-{host}"), Track::at(url, "audio/flac"));
+                daemon.play_uris(&[uri]).await;
+                let error = daemon.wait_error(&format!("{name}-{host}:")).await;
+                assert!(error.contains("local-network"), "{host}: {error}");
+            }
         }
         assert!(server.requests("/a.flac").is_empty());
     });

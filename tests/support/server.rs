@@ -78,6 +78,7 @@ struct Token {
 pub(super) struct Inner {
     assets: Mutex<HashMap<String, Asset>>,
     answerers: Mutex<HashMap<String, Answerer>>,
+    redirects: Mutex<HashMap<String, String>>,
     pub(super) log: Mutex<Vec<Served>>,
     tokens: Mutex<Vec<Token>>,
     connections: AtomicUsize,
@@ -158,6 +159,11 @@ impl Server {
         self.handle.inner.answerers.lock().unwrap().insert(path.to_owned(), answerer);
     }
 
+    /// Sends all who ask for this path to another address.
+    pub fn redirect(&self, path: &str, to: &str) {
+        self.handle.inner.redirects.lock().unwrap().insert(path.to_owned(), to.to_owned());
+    }
+
     /// Removes what was offered there.
     pub fn withdraw(&self, path: &str) {
         self.handle.inner.assets.lock().unwrap().remove(path);
@@ -221,7 +227,11 @@ impl Inner {
             let (status, content_type, body) = answerer(&request);
             return respond(connection, status, content_type, &body);
         }
-        self.send_asset(connection, &request)
+        let elsewhere = self.redirects.lock().unwrap().get(&request.path).cloned();
+        match elsewhere {
+            Some(to) => redirect(connection, &to),
+            None => self.send_asset(connection, &request),
+        }
     }
 
     fn send_asset(&self, connection: TcpStream, request: &Request) -> std::io::Result<()> {
@@ -286,6 +296,13 @@ fn read_request(connection: &TcpStream) -> std::io::Result<Request> {
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
     Ok(Request { method, path, query, headers, body })
+}
+
+fn redirect(mut connection: TcpStream, to: &str) -> std::io::Result<()> {
+    write!(
+        connection,
+        "HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    )
 }
 
 pub(super) fn respond(
