@@ -43,7 +43,8 @@ class Bench:
 
     def player(self, name, part, clock, silent_seconds=0, rate=44100):
         """A player on a card of its own, not started. The last two are for the writer of silence."""
-        card = cards.Card(self.library, self.target / "run" / f"{part}-{name}", clock)
+        # Without blanks, which an address of D-Bus does not take.
+        card = cards.Card(self.library, self.target / "run" / f"{part}-{name}".replace(" ", "-"), clock)
         if name == "segued":
             from players.segued import Segued
 

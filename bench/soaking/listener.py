@@ -129,6 +129,8 @@ class Listener:
             self.counts["seeks heard"] += 1
             if abs(gap.found - pending.target) > LANDING:
                 self.wrong(f"item {item.number}: a seek to frame {pending.target} landed at {gap.found}")
+        elif item is was and gap.found == 0 and self.just_begun(gap):
+            self.counts["taken back when it had just begun"] += 1
         elif gap.found == 0 and item is not was and item in self.admissible():
             self.judge_next(gap, asked, interrupted)
             self.enter(item)
@@ -153,7 +155,7 @@ class Listener:
                 self.wrong(f"a break between items {was.number} and {gap.item.number} for no reason ({describe(gap)})")
         elif skipped:
             self.counts["skips heard"] += 1
-        elif self.lately_edited() and gap.left < TAKEN_BACK_S * self.daemon.speed * was.track.rate:
+        elif self.just_begun(gap):
             self.counts["taken back when it had just begun"] += 1
         elif was.number in self.declared or self.wait_for_error(was.number):
             self.counts["ended by a declared error"] += 1
@@ -169,6 +171,9 @@ class Listener:
         if was.number not in numbers or item.number not in numbers:
             return False
         return any(number in self.declared for number in numbers[numbers.index(was.number) : numbers.index(item.number)])
+
+    def just_begun(self, gap):
+        return self.lately_edited() and gap.left < TAKEN_BACK_S * self.daemon.speed * gap.was.track.rate
 
     def lately_edited(self):
         return any(time.monotonic() - at < 3 * LATELY for at, _ in self.recent)
@@ -310,7 +315,7 @@ class Listener:
                 self.counts[act.kind] += 1
                 self.ask("seek", item, round(micros * item.track.rate / 1_000_000))
                 self.daemon.call(MPRIS, "SetPosition", "ox", f"/org/segue/track/{self.current.entry}", micros)
-        elif kind == "next" and left_s > 4:
+        elif kind == "next" and left_s > 4 and self.ahead():
             self.counts["next"] += 1
             self.ask("next", item, 0)
             self.daemon.call(PLAYER, "Next")
