@@ -103,11 +103,9 @@ class Soak:
                 self.listener, self.watch, self.capture = listener, watch, capture
                 before = holdings(daemon.pid)
                 self.began = time.monotonic()
-                self.unbroken = True
                 try:
                     self.listen(listener)
                 except (Lost, TimeoutError) as failure:
-                    self.unbroken = False
                     listener.wrong(str(failure))
                 self.wall_s = time.monotonic() - self.began
                 self.cpu_s = watch.cpu_s()
@@ -190,8 +188,10 @@ class Soak:
             "failures": failures,
         }
         print(f"\nSeed {self.options.seed}: {heard / 60:.1f} minutes of audio in {self.wall_s:.0f} s")
-        print(f"  pace: card at {self.options.speed:g} times real time, {heard / max(self.wall_s, 1):.1f} times with all faults and pauses")
-        print(f"  sound: {listener.follower.exact} frames exact; {capture.xruns} underruns, {listener.unplanned} of them without a planned cause; {capture.setups} set-ups of the card")
+        pace = heard / max(self.wall_s, 1)
+        print(f"  pace: card at {self.options.speed:g} times real time, {pace:.1f} times with all faults and pauses")
+        dry = f"{capture.xruns} underruns, {listener.unplanned} of them without a planned cause"
+        print(f"  sound: {listener.follower.exact} frames exact; {dry}; {capture.setups} set-ups of the card")
         print(f"  listener: {words(listener.counts)}")
         print(f"  faults: {words(served.faults) or 'none'}")
         print(f"  server: {served.words()}")
@@ -269,7 +269,10 @@ def main():
     good = False
     try:
         soak = Soak(options, folder)
-        good = soak.run()
+        try:
+            good = soak.run()
+        except PlayerFailed as failure:
+            print(f"FAILED {failure}\n1 failure; again: {soak.again()}")
         if options.json:
             options.json.write_text(json.dumps(soak.result, indent=2) + "\n")
     finally:
@@ -284,6 +287,7 @@ def main():
 if __name__ == "__main__":
     try:
         import card as cards
+        from players import PlayerFailed
         from soaking import references, summary
     except ImportError as error:
         sys.exit(f"soak: {error}: apt-get install python3-jeepney, and run with /usr/bin/python3")

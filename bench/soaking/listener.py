@@ -108,7 +108,8 @@ class Listener:
                     continue
                 self.declared[number] = text
                 if not self.plan.item(number).hopeless:
-                    self.wrong(f"item {number} was given up although it could be had: {text} ({self.plan.item(number).faults()})")
+                    planned = self.plan.item(number).faults()
+                    self.wrong(f"item {number} was given up although it could be had: {text} ({planned})")
 
     def judge(self, gap):
         """One break of the sound: it must have a reason."""
@@ -258,7 +259,8 @@ class Listener:
         if self.no_more and not self.ahead():
             last = self.follower
             if last.sound and last.frame != last.sound.frames and not self.wait_for_error(last.item.number):
-                self.wrong(f"stopped at frame {last.frame} of {last.sound.frames} of the last item, {last.item.number}, without a word")
+                place = f"frame {last.frame} of {last.sound.frames} of the last item, {last.item.number}"
+                self.wrong(f"stopped at {place}, without a word")
             return False
         if self.daemon.state != "stopped":
             return True
