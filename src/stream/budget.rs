@@ -32,6 +32,8 @@ struct BudgetState {
 
 struct Track {
     pages: usize,
+    /// It had no room for a byte when it last looked.
+    wants: bool,
     /// Wakes the task that fetches when another gives memory back.
     freed: Arc<Notify>,
 }
@@ -59,7 +61,7 @@ impl Budget {
         let mut state = self.lock();
         let id = state.next;
         state.next += 1;
-        state.tracks.insert(id, Track { pages: 0, freed });
+        state.tracks.insert(id, Track { pages: 0, wants: false, freed });
         drop(state);
         Share { budget: self.clone(), id }
     }
@@ -135,6 +137,7 @@ impl Share {
         state.used += 1;
         if let Some(track) = state.tracks.get_mut(&self.id) {
             track.pages += 1;
+            track.wants = false;
         }
         Some(match slot {
             Some(slot) => Data::Spooled(slot),
@@ -145,10 +148,18 @@ impl Share {
         })
     }
 
-    /// Whether the track holds more than its part, because another was opened meanwhile.
+    /// There is no room for the next byte: those who hold more than their part are to give something back.
+    pub fn wants(&self) {
+        if let Some(track) = self.budget.lock().tracks.get_mut(&self.id) {
+            track.wants = true;
+        }
+    }
+
+    /// Whether the track holds more than its part while another, which was opened meanwhile, wants more than it has.
     pub fn over(&self) -> bool {
         let state = self.budget.lock();
-        self.own(&state) > self.budget.limit(state.tracks.len())
+        let others_want = state.tracks.iter().any(|(id, track)| *id != self.id && track.wants);
+        others_want && self.own(&state) > self.budget.limit(state.tracks.len())
     }
 
     pub fn give_back(&self, data: Data) {

@@ -133,9 +133,13 @@ impl Store {
 
     /// Whether a byte can be written at `at` now.
     pub fn has_room(&self, at: u64, reader: u64) -> bool {
-        self.pages.contains_key(&(at / PAGE))
+        let has = self.pages.contains_key(&(at / PAGE))
             || self.share.may_take()
-            || self.victim(reader, at / PAGE).is_some()
+            || self.victim(reader, at / PAGE).is_some();
+        if !has {
+            self.share.wants();
+        }
+        has
     }
 
     /// Pages that are in use.
@@ -150,7 +154,7 @@ impl Store {
         self.share.free() + spare
     }
 
-    /// Gives back what lies behind the reader when the track holds more than its share.
+    /// Gives back what lies behind the reader when the track holds more than its share and another wants it.
     pub fn trim(&mut self, reader: u64) {
         while self.share.over() && self.evict(reader, reader / PAGE) {}
     }
@@ -341,6 +345,9 @@ mod tests {
         let mut second = store(&budget);
         let started = second.write(0, &bytes(0, 40 * PAGE), 0) as u64;
         assert_eq!(held + started, 32 * PAGE);
+        first.trim(20 * PAGE);
+        assert_eq!(first.memory(), held, "nobody has asked for it");
+        assert!(!second.has_room(started, 0));
         first.trim(20 * PAGE);
         let more = second.write(started, &bytes(started, 40 * PAGE), 0) as u64;
         assert_eq!(started + more, 16 * PAGE);

@@ -208,6 +208,11 @@ impl OutputThread {
             self.try_soon();
         }
         while let Ok((entry, generation)) = self.take_backs.pop() {
+            // What is heard by now is not taken back, and the usual look is only nearly exact.
+            if self.is_sounding() {
+                self.look_exactly();
+                self.tell_notes();
+            }
             if self.feed.cut_after(entry, generation) && self.flow != Flow::Stopped {
                 let fade = self.fade_next;
                 self.halt();

@@ -34,7 +34,7 @@ impl OutputThread {
     }
 
     /// The same just before a drop, which must not cost a frame.
-    fn look_exactly(&mut self) {
+    pub(super) fn look_exactly(&mut self) {
         let Some(device) = &self.device else { return };
         match device.exact_level() {
             Ok(level) => self.seen(level),

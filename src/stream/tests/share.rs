@@ -140,13 +140,16 @@ async fn a_seek_back_to_what_was_given_up_for_the_next_track_fetches_what_is_mis
     complete(&mut changes).await;
     let (_, first) = read_at(first, 1_000_000, 50_000).await;
     let (_second, second_handle) = open("second");
-    let mut next = second_handle.changes();
-    event(&mut next, |event| *event == StreamEvent::Prefetching).await;
-    // The next track takes what it is due; what lies behind the first one's reader goes for it.
+    // The next track takes what is free, and then what it is due: what lies behind the first one's reader goes for it.
+    let holds = async |bytes: u64| {
+        while second_handle.status().received < bytes {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    holds(500 * 1024).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
     let (_, first) = read_at(first, 1_200_000, 200_000).await;
-    while second_handle.status().received < 512 * 1024 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    holds(800 * 1024).await;
     let (again, _first) = read_at(first, 0, 1_500_000).await;
     assert!(again == **data);
     let asked = server.requests();
