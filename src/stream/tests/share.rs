@@ -147,9 +147,14 @@ async fn a_seek_back_to_what_was_given_up_for_the_next_track_fetches_what_is_mis
         }
     };
     holds(500 * 1024).await;
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    let (_, first) = read_at(first, 1_200_000, 200_000).await;
-    holds(800 * 1024).await;
+    let mut first = first;
+    for offset in (1_050_000..1_450_000).step_by(70_000).cycle().take(60) {
+        if second_handle.status().received >= 800 * 1024 {
+            break;
+        }
+        first = read_at(first, offset, 70_000).await.1;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     let (again, _first) = read_at(first, 0, 1_500_000).await;
     assert!(again == **data);
     let asked = server.requests();
