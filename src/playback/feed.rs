@@ -16,13 +16,12 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::actor::Inbox;
 use super::feeder::{Message, Told};
-use super::names;
 use super::open::OpenTrack;
+use super::work::{Conversion, Stage, Work};
 use crate::decode::{Converter, DecodeError};
-use crate::output::{BeginState, CardFormat, Mark, PcmWriter};
+use crate::output::{BeginState, Mark, PcmWriter};
 use crate::player::Ticket;
 use crate::stream::StreamError;
-use crate::track::{SourceFormat, TrackInfo};
 
 /// While the ring is full the thread looks again after this time even if nobody wakes it.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -49,98 +48,11 @@ struct Left {
     instead_of: Option<Ticket>,
 }
 
-/// A track that is being decoded.
-struct Work {
-    ticket: Ticket,
-    /// The track that it was joined to.
-    follows: Option<Ticket>,
-    /// The dropped track behind which its sound lies in the ring: when that is taken back, this goes with it.
-    behind: Option<Ticket>,
-    track: Box<OpenTrack>,
-    /// Decoded, at the source's rate.
-    pcm: Vec<i32>,
-    /// What of it is ready for the ring, at the card's rate, and how many samples of that are in it already.
-    ready: Vec<i32>,
-    written: usize,
-    converter: Option<Conversion>,
-    /// The frame of the source that the next sound begins with, while its mark is not set yet.
-    unmarked: Option<u64>,
-    /// Number of the part of the recording that is being decoded, and the links of the chain before it.
-    part: u64,
-    links: u32,
-    /// It failed, and whether it is opened again or the next one follows is not decided yet.
-    undecided: bool,
-    stage: Stage,
-}
-
-/// A converter and what it was made for.
-struct Conversion {
-    from: SourceFormat,
-    to: CardFormat,
-    convert: Converter,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    Decoding,
-    /// Nothing more comes from the decoder; what is ready still goes to the ring.
-    Ending,
-    /// All is in the ring.
-    AtEnd,
-    /// The stream was interrupted: a seek is on its way.
-    AwaitingSeek,
-}
-
 /// What to do after a step.
 enum Step {
     Again,
     WaitForRoom,
     WaitForMessage,
-}
-
-impl Work {
-    fn new(ticket: Ticket, track: Box<OpenTrack>, converter: Option<Conversion>) -> Work {
-        let unmarked = Some(track.start_frame);
-        // What a station's first bytes say is about what it plays, and shown when that is heard.
-        let links = if track.stream.is_live() { u32::MAX } else { track.decoder.links_before() };
-        Work {
-            ticket,
-            follows: None,
-            behind: None,
-            track,
-            pcm: Vec::new(),
-            ready: Vec::new(),
-            written: 0,
-            converter,
-            unmarked,
-            part: 0,
-            links,
-            undecided: false,
-            stage: Stage::Decoding,
-        }
-    }
-
-    /// What another part of the recording is called, if one has begun with what was decoded last.
-    fn new_part(&mut self) -> Option<TrackInfo> {
-        let links = self.track.decoder.links_before();
-        let chained = std::mem::replace(&mut self.links, links) != links;
-        let tags = chained.then(|| self.track.decoder.tags()).filter(|tags| tags.title.is_some());
-        let told = self.track.stream.take_title().and_then(|title| names::of_title(&title.text));
-        let new = told.or(tags);
-        self.part += u64::from(new.is_some());
-        new
-    }
-
-    /// Forgets what was decoded: the next sound begins at this frame.
-    fn restart_at(&mut self, frame: u64) {
-        self.pcm.clear();
-        self.ready.clear();
-        self.written = 0;
-        self.converter = None;
-        self.unmarked = Some(frame);
-        self.undecided = false;
-        self.stage = Stage::Decoding;
-    }
 }
 
 impl Feed {

@@ -13,6 +13,7 @@ mod feeder;
 mod names;
 mod open;
 mod persist;
+mod work;
 
 pub use actor::{Parts, Playback};
 pub use persist::{Kept, restore};

@@ -288,7 +288,11 @@ impl Machine {
         let shown = match (&info.title, info.artists.is_empty()) {
             (Some(title), false) => format!("{title} by {}", info.artists.join(", ")),
             (Some(title), true) => title.clone(),
-            (None, _) => String::new(),
+            // It says nothing any more.
+            (None, _) => {
+                self.now_playing = None;
+                return;
+            }
         };
         if self.now_playing.as_ref() != Some(&info) {
             self.now_playing = Some(info);

@@ -110,12 +110,15 @@ fn a_stations_title_is_shown_while_it_is_heard_and_not_kept() {
     world.happens(Event::Info(EntryId(1), name));
     world.wanted();
     let song = TrackInfo { title: Some("Song".into()), artists: vec!["Band".into()], ..TrackInfo::default() };
-    world.happens(Event::NowPlaying(EntryId(1), song));
+    world.happens(Event::NowPlaying(EntryId(1), song.clone()));
     let shown = |world: &World| (*world.state().current.unwrap().info).clone();
     assert_eq!(shown(&world).title.as_deref(), Some("Song"));
     assert_eq!(shown(&world).album.as_deref(), Some("Radio"));
     assert_eq!(count(&world.wanted(), |effect| matches!(effect, Effect::SaveQueue | Effect::SaveState)), 0);
     assert_eq!(world.machine.queue().get(EntryId(1)).unwrap().info.title.as_deref(), Some("Radio"));
+    world.happens(Event::NowPlaying(EntryId(1), TrackInfo::default()));
+    assert_eq!(shown(&world).title.as_deref(), Some("Radio"), "it says nothing any more");
+    world.happens(Event::NowPlaying(EntryId(1), song));
     world.happens(Event::DecodeFailed { ticket, failure: failure(true), reached: SECOND });
     world.ask(Command::Stop).unwrap();
     assert_eq!(shown(&world).title.as_deref(), Some("Radio"));

@@ -1,0 +1,97 @@
+//! A track on its way through the decode thread.
+
+use super::names;
+use super::open::OpenTrack;
+use crate::decode::Converter;
+use crate::output::CardFormat;
+use crate::player::Ticket;
+use crate::track::{SourceFormat, TrackInfo};
+
+/// A track that is being decoded.
+pub(super) struct Work {
+    pub(super) ticket: Ticket,
+    /// The track that it was joined to.
+    pub(super) follows: Option<Ticket>,
+    /// The dropped track behind which its sound lies in the ring: when that is taken back, this goes with it.
+    pub(super) behind: Option<Ticket>,
+    pub(super) track: Box<OpenTrack>,
+    /// Decoded, at the source's rate.
+    pub(super) pcm: Vec<i32>,
+    /// What of it is ready for the ring, at the card's rate, and how many samples of that are in it already.
+    pub(super) ready: Vec<i32>,
+    pub(super) written: usize,
+    pub(super) converter: Option<Conversion>,
+    /// The frame of the source that the next sound begins with, while its mark is not set yet.
+    pub(super) unmarked: Option<u64>,
+    /// Number of the part of the recording that is being decoded, and the links of the chain before it.
+    pub(super) part: u64,
+    pub(super) links: u32,
+    /// It failed, and whether it is opened again or the next one follows is not decided yet.
+    pub(super) undecided: bool,
+    pub(super) stage: Stage,
+}
+
+/// A converter and what it was made for.
+pub(super) struct Conversion {
+    pub(super) from: SourceFormat,
+    pub(super) to: CardFormat,
+    pub(super) convert: Converter,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    Decoding,
+    /// Nothing more comes from the decoder; what is ready still goes to the ring.
+    Ending,
+    /// All is in the ring.
+    AtEnd,
+    /// The stream was interrupted: a seek is on its way.
+    AwaitingSeek,
+}
+
+impl Work {
+    pub(super) fn new(ticket: Ticket, track: Box<OpenTrack>, converter: Option<Conversion>) -> Work {
+        let unmarked = Some(track.start_frame);
+        // What a station's first bytes say is about what it plays, and shown when that is heard.
+        let links = if track.stream.is_live() { u32::MAX } else { track.decoder.links_before() };
+        Work {
+            ticket,
+            follows: None,
+            behind: None,
+            track,
+            pcm: Vec::new(),
+            ready: Vec::new(),
+            written: 0,
+            converter,
+            unmarked,
+            part: 0,
+            links,
+            undecided: false,
+            stage: Stage::Decoding,
+        }
+    }
+
+    /// What another part of the recording is called, if one has begun with what was decoded last.
+    pub(super) fn new_part(&mut self) -> Option<TrackInfo> {
+        let links = self.track.decoder.links_before();
+        let chained = std::mem::replace(&mut self.links, links) != links;
+        let tags = chained.then(|| self.track.decoder.tags()).filter(|tags| tags.title.is_some());
+        // An empty title takes back the one before.
+        let told = self.track.stream.take_title();
+        let told = told.map(|title| names::of_title(&title.text).unwrap_or_default());
+        let new = told.or(tags);
+        self.part += u64::from(new.is_some());
+        new
+    }
+
+    /// Forgets what was decoded: the next sound begins at this frame.
+    pub(super) fn restart_at(&mut self, frame: u64) {
+        self.pcm.clear();
+        self.ready.clear();
+        self.written = 0;
+        self.converter = None;
+        self.unmarked = Some(frame);
+        self.undecided = false;
+        self.stage = Stage::Decoding;
+    }
+}
