@@ -97,6 +97,10 @@ impl Playback {
 
     fn notify(&self, notice: Notice) {
         match &notice {
+            // Some stations tell dozens in a second.
+            Notice::Event { kind: kind @ "title", entry, text } => {
+                tracing::debug!(kind, entry = entry.map(|entry| entry.0), "{text}");
+            }
             Notice::Event { kind, entry, text } => {
                 tracing::info!(kind, entry = entry.map(|entry| entry.0), "{text}");
             }

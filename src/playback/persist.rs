@@ -65,6 +65,7 @@ struct StateFile {
     repeat: Repeat,
     volume: Option<f64>,
     mute: bool,
+    station: bool,
 }
 
 /// What an earlier run left, and who keeps it from now on.
@@ -90,6 +91,7 @@ pub fn restore(folder: PathBuf, settings: &Player) -> Kept {
         repeat: state.repeat,
         volume: state.volume.filter(|volume| volume.is_finite()),
         mute: state.mute,
+        station: state.station,
     };
     Kept { restored, keeper: Keeper::new(folder, boot_id, settings.save_position_s) }
 }
@@ -252,6 +254,7 @@ impl Keeper {
             repeat,
             volume: Some(volume),
             mute,
+            station: machine.is_station(),
         }
     }
 

@@ -17,7 +17,7 @@ impl Machine {
         let mut effects = Vec::new();
         match event {
             Event::Opened(ticket, track) => self.opened(ticket, track, &mut effects),
-            Event::OpenFailed(ticket, failure) => self.open_failed(ticket, failure, &mut effects),
+            Event::OpenFailed(ticket, failure) => self.open_failed(ticket, failure, now, &mut effects),
             Event::TookNext { from, ticket, entry } => self.took_next(from, ticket, entry, &mut effects),
             Event::Lost(ticket) => self.lost(ticket, &mut effects),
             Event::FedToEnd(ticket) => {
@@ -99,12 +99,12 @@ impl Machine {
         }
     }
 
-    fn open_failed(&mut self, ticket: Ticket, failure: Failure, effects: &mut Vec<Effect>) {
+    fn open_failed(&mut self, ticket: Ticket, failure: Failure, now: Now, effects: &mut Vec<Effect>) {
         if let Slot::Opening { ticket: awaited, start } = self.slot
             && awaited == ticket
         {
             self.slot = Slot::Empty;
-            if self.opens_again(&failure, start, effects) {
+            if self.waits_for_station(&failure, now, effects) || self.opens_again(&failure, start, effects) {
                 return;
             }
             self.count_failure(self.current, &failure);
@@ -116,6 +116,9 @@ impl Machine {
             self.next = NextSlot::Empty;
             let current_is_done = matches!(self.slot, Slot::Fed { .. });
             if self.again.take().is_some() {
+                if self.waits_for_station(&failure, now, effects) {
+                    return;
+                }
                 // The rest of the current entry is lost, not what comes behind it.
                 self.failures += 1;
                 self.fail(failure, effects);
@@ -306,6 +309,10 @@ impl Machine {
             self.sought(self.position(now), effects);
         }
         self.sounding = true;
+        if self.plays_live() && !self.is_station() {
+            self.station = self.current;
+            effects.push(Effect::SaveState);
+        }
         self.failures = 0;
         self.first_failed = None;
         self.reason = Reason::None;
@@ -356,6 +363,7 @@ impl Machine {
     }
 
     fn tick(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        self.try_station(now, effects);
         let patience_is_over = |since| now.at.saturating_duration_since(since) > DEVICE_PATIENCE;
         if self.intent == Intent::Playing && self.device_gone_since.is_some_and(patience_is_over) {
             self.intent = Intent::Paused;

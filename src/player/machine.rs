@@ -58,6 +58,8 @@ pub struct Restored {
     pub volume: Option<f64>,
     /// Silenced.
     pub mute: bool,
+    /// The entry is a station that was heard.
+    pub station: bool,
 }
 
 /// The player's mind. See the module for what it does and does not do.
@@ -82,6 +84,10 @@ pub struct Machine {
     /// What a station, or a part of a chained recording, says is heard now.
     pub(super) now_playing: Option<TrackInfo>,
     pub(super) paused_at: Option<Instant>,
+    /// The entry, if it is a station that has been heard: it is not given up.
+    pub(super) station: Option<EntryId>,
+    /// When that station is tried again.
+    pub(super) station_due: Option<Instant>,
     pub(super) opened: BTreeMap<Ticket, OpenedTrack>,
     /// Tickets whose bytes are all here.
     pub(super) fetched: Vec<Ticket>,
@@ -131,6 +137,8 @@ impl Machine {
             restarts: Restarts::default(),
             now_playing: None,
             paused_at: None,
+            station: restored.station.then_some(current).flatten(),
+            station_due: None,
             opened: BTreeMap::new(),
             fetched: Vec::new(),
             passed_over: Vec::new(),
@@ -229,6 +237,11 @@ impl Machine {
         if self.plays_live() { Duration::ZERO } else { self.position(now) }
     }
 
+    /// Whether the current entry is a station that was heard, which is not given up after a restart either.
+    pub fn is_station(&self) -> bool {
+        self.station.is_some() && self.station == self.current
+    }
+
     /// Whether the current entry is known to be a station.
     pub fn plays_live(&self) -> bool {
         self.slot.ticket().is_some_and(|ticket| self.is_live(ticket))
@@ -278,7 +291,9 @@ impl Machine {
             }
             _ => self.open(entry, start, effects),
         };
+        self.station_due = None;
         if self.current != Some(entry) {
+            self.station = None;
             self.forget_failed_nexts();
             self.restarts = Restarts::default();
         }
@@ -330,6 +345,7 @@ impl Machine {
         self.abandon_next(effects);
         self.intent = Intent::Stopped;
         self.now_playing = None;
+        self.station_due = None;
         self.restarts = Restarts::default();
         self.reason = reason;
         self.anchor = Duration::ZERO;
@@ -378,6 +394,10 @@ impl Machine {
             Slot::Fed { ticket } => (true, ticket),
             Slot::Empty | Slot::Opening { .. } => return,
         };
+        if self.station_due.is_some() {
+            // The same station comes next.
+            return;
+        }
         let again = self.again.filter(|(of, _)| fed && *of == ticket).map(|(_, at)| at).zip(self.current);
         let wanted = match again {
             Some((at, current)) => Some((current, at)),

@@ -97,6 +97,8 @@ enum Setback {
 enum Stop {
     /// There is nothing more in it, or nothing that is needed now.
     Done,
+    /// It was left because there is no room, or nobody listens.
+    Idle,
     /// It ended before its end.
     Cut(String),
 }
@@ -177,15 +179,24 @@ impl Fetch {
         };
         let setback = match body {
             Ok(Some(mut body)) => {
+                let before = self.shared.fetched();
                 let stop = self.transfer(&mut body).await;
                 let whole = body.end == Some(body.at);
+                let brought = self.shared.fetched() - before;
+                let is_hls = matches!(body.incoming, Incoming::Hls(_));
+                // The very byte that was asked for is still missing, or the next one but a few.
+                let useless = brought < TRICKLE as u64 && self.shared.wanted() == Some(at + brought);
                 let trouble = self.put_away(body.incoming);
                 if whole {
                     // Its connection becomes free in a task of its own: then the next request need not make another.
                     yield_now().await;
                 }
                 match stop {
-                    Stop::Done => {
+                    Stop::Done if useless && !is_hls => {
+                        let host = self.source.host();
+                        Setback::Failing(format!("{host} does not send the bytes that it is asked for"))
+                    }
+                    Stop::Done | Stop::Idle => {
                         self.forgive();
                         return Ok(());
                     }
@@ -264,7 +275,7 @@ impl Fetch {
                 Put::Elsewhere => return Stop::Done,
                 Put::Full => {
                     if !self.wait_for_room(body).await {
-                        return Stop::Done;
+                        return Stop::Idle;
                     }
                     last = Instant::now();
                     continue;
@@ -287,8 +298,8 @@ impl Fetch {
                         if since >= TRICKLE {
                             (last, since) = (Instant::now(), 0);
                         }
-                        if !self.keep(body, &bytes).await {
-                            return Stop::Done;
+                        if let Some(stop) = self.keep(body, &bytes).await {
+                            return stop;
                         }
                     }
                     Ok(None) => return self.body_ended(body),
@@ -301,13 +312,13 @@ impl Fetch {
                 () = self.shared.moved() => {}
                 result = renewed(&mut self.renewal) => self.renewed(result),
                 () = sleep_until_some(renew_at) => self.renew(),
-                () = sleep_until_some(close_at) => return Stop::Done,
+                () = sleep_until_some(close_at) => return Stop::Idle,
             }
         }
     }
 
-    /// Stores a chunk whole, waiting for room. False when it is not needed or was given up.
-    async fn keep(&mut self, body: &mut Body, bytes: &[u8]) -> bool {
+    /// Stores a chunk whole, waiting for room. Says why if some of it is not needed or was given up.
+    async fn keep(&mut self, body: &mut Body, bytes: &[u8]) -> Option<Stop> {
         let needed = body.end.map_or(u64::MAX, |end| end - body.at);
         let mut rest = &bytes[..bytes.len().min(usize::try_from(needed).unwrap_or(usize::MAX))];
         while !rest.is_empty() {
@@ -321,16 +332,16 @@ impl Fetch {
                 Put::Full => {
                     if !self.wait_for_room(body).await {
                         body.incoming.give_back(rest);
-                        return false;
+                        return Some(Stop::Idle);
                     }
                 }
                 Put::Elsewhere => {
                     body.incoming.give_back(rest);
-                    return false;
+                    return Some(Stop::Done);
                 }
             }
         }
-        true
+        None
     }
 
     /// So many new bytes were kept, of a connection that began then.

@@ -150,3 +150,67 @@ fn a_playlist_becomes_its_tracks_without_a_break() {
     });
     assert_eq!(opened, Some(host("two")));
 }
+
+/// A station that is heard, before another entry.
+fn station() -> (World, Ticket) {
+    let mut world = World::with_tracks(2);
+    world.ask(Command::Play).unwrap();
+    let ticket = world.ticket(1);
+    world.happens(Event::Opened(ticket, OpenedTrack { live: true, ..OpenedTrack::default() }));
+    world.hear(1, Duration::ZERO);
+    (world, ticket)
+}
+
+/// Nothing of it can be had for a while.
+fn is_off_the_air(world: &mut World) {
+    for _ in 0..9 {
+        let ticket = world.ticket(1);
+        world.wanted();
+        world.happens(Event::OpenFailed(ticket, failure(true)));
+        assert_eq!((world.state().status, world.current()), (Status::Buffering, Some(1)));
+        assert_eq!(count(&world.wanted(), |effect| matches!(effect, Effect::Open { .. })), 0, "not at once");
+        world.pass(16 * SECOND);
+        world.happens(Event::Tick);
+    }
+    let ticket = world.ticket(1);
+    world.happens(Event::Opened(ticket, OpenedTrack { live: true, ..OpenedTrack::default() }));
+    world.hear(1, Duration::ZERO);
+    assert_eq!((world.state().status, world.current()), (Status::Playing, Some(1)));
+}
+
+#[test]
+fn a_station_that_was_heard_is_waited_for_after_a_long_pause() {
+    let (mut world, _) = station();
+    world.ask(Command::Pause).unwrap();
+    world.pass(60 * SECOND);
+    world.ask(Command::Play).unwrap();
+    is_off_the_air(&mut world);
+}
+
+#[test]
+fn a_station_that_was_heard_is_waited_for_after_its_sound_broke_off_and_after_a_restart() {
+    let (mut world, ticket) = station();
+    world.wanted();
+    world.happens(Event::DecodeFailed { ticket, failure: changed(), reached: SECOND });
+    world.happens(Event::Empty(world.machine.valid_from()));
+    is_off_the_air(&mut world);
+    let restored = Restored {
+        queue: world.machine.queue().clone(),
+        current: world.machine.current(),
+        intent: Intent::Playing,
+        station: world.machine.is_station(),
+        ..Restored::default()
+    };
+    is_off_the_air(&mut World::restored(restored));
+}
+
+#[test]
+fn a_station_that_its_plugin_gave_up_makes_way() {
+    let (mut world, ticket) = station();
+    world.wanted();
+    world.happens(Event::DecodeFailed { ticket, failure: changed(), reached: SECOND });
+    let again = world.ticket(1);
+    let gone = Failure { code: "plugin", ..failure(true) };
+    world.happens(Event::OpenFailed(again, gone));
+    world.ticket(2);
+}

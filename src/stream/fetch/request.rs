@@ -155,10 +155,29 @@ impl Fetch {
         }
     }
 
+    /// Whether there is a web page where the track was: a network that wants a login, or a server in trouble.
+    fn is_page_instead(&self, answer: &Answer) -> bool {
+        let is_page = |kind: Option<&str>| {
+            kind.is_some_and(|kind| {
+                let kind = kind.split(';').next().unwrap_or_default().trim();
+                kind.eq_ignore_ascii_case("text/html") || kind.eq_ignore_ascii_case("application/xhtml+xml")
+            })
+        };
+        matches!(answer.head.status, 200 | 206)
+            && self.shared.fetched() > 0
+            && is_page(answer.content_type.as_deref())
+            && !is_page(self.shared.content_type().as_deref())
+    }
+
     /// Whether an answer is believed.
     fn judge(&self, asked: Asked, answer: &Answer) -> Result<Verdict, Setback> {
         let (host, status) = (answer.host.clone(), answer.head.status);
         let track = self.shared.track.clone();
+        if self.is_page_instead(answer) {
+            return Err(Setback::Failing(format!(
+                "{host} sends a web page; perhaps this network asks for a login"
+            )));
+        }
         // The server's own clock tells how far away a date of its is: ours may be wrong.
         match judge(asked, &self.entity, &answer.head, answer.date.unwrap_or_else(SystemTime::now)) {
             Verdict::Changed(how) => Err(Setback::Final(StreamError::Changed { track, host, how })),

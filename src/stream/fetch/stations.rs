@@ -146,7 +146,7 @@ impl Fetch {
         }
         self.stations.found = true;
         self.stations.finite = finite;
-        self.stations.album = if finite { entries.clone() } else { Vec::new() };
+        self.stations.album = if finite && entries.len() > 1 { entries.clone() } else { Vec::new() };
         let mut urls: Vec<Url> = entries.into_iter().map(|entry: PlaylistEntry| entry.url).collect();
         self.stations.listed.clone_from(&urls);
         self.stations.again(&mut urls);

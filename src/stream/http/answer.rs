@@ -27,6 +27,9 @@ pub(in crate::stream) struct Answer {
     pub station: Option<Station>,
 }
 
+/// Stations whose software cannot leave the length out tell this one or a greater.
+const ENDLESS: u64 = i32::MAX as u64;
+
 /// Reads the head, or SHOUTcast's, which comes as the beginning of a body.
 pub(super) async fn answer(mut response: Response, host: String) -> Result<Answer, NoAnswer> {
     if response.version() != Version::HTTP_09 {
@@ -73,7 +76,7 @@ fn answer_of(
     let plain = interval.is_none();
     let head = Head {
         status,
-        length: length.filter(|_| plain),
+        length: length.filter(|length| plain && !(radio && *length >= ENDLESS)),
         content_range: text(header::CONTENT_RANGE).filter(|_| plain),
         accept_ranges: text(header::ACCEPT_RANGES).filter(|_| plain),
         etag: text(header::ETAG),
@@ -90,7 +93,8 @@ fn answer_of(
         content_type: text(header::CONTENT_TYPE),
         date: date.and_then(|date| date.checked_add(age)),
         host,
-        radio: radio && length.is_none(),
+        // A length so great is none.
+        radio: radio && length.is_none_or(|length| length >= ENDLESS),
         station: Station::of(headers),
         body: body(interval),
     }

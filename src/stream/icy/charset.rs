@@ -38,7 +38,10 @@ pub(in crate::stream) fn shown(bytes: &[u8]) -> String {
 
 /// What `shown` does to text that is decoded already.
 pub(in crate::stream) fn tidy(text: &str) -> String {
-    let kept: String = text.chars().filter(|character| !character.is_control()).collect();
+    // Marks that turn the direction of writing would turn what stands behind the title, too.
+    let turns = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let kept: String =
+        text.chars().filter(|&character| !character.is_control() && !turns(character)).collect();
     kept.trim().chars().take(MOST).collect()
 }
 
@@ -56,6 +59,7 @@ mod tests {
             (b"\x93quoted\x94 \x96 \x80", "“quoted” – €"),
             (b"a\x00b\x1b[31m\r\nc\x9d", "ab[31mc"),
             (b"  spaces\t", "spaces"),
+            ("a\u{202e}b\u{2066}c".as_bytes(), "abc"),
             // Cut in mid-character after one that was whole.
             (b"\xc3\xa9t\xc3", "ét"),
             (b"", ""),

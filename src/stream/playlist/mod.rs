@@ -49,7 +49,7 @@ pub(super) enum Found {
     Entries {
         /// In the playlist's order.
         entries: Vec<PlaylistEntry>,
-        /// They are several, and each of them has an end: an album rather than a station.
+        /// Each of them has an end: an album, or a single recording, rather than a station.
         finite: bool,
     },
     /// HTTP Live Streaming: what is in it are pieces of one stream, or other playlists of the kind.
@@ -143,7 +143,9 @@ pub(super) fn parse(kind: Kind, bytes: &[u8], base: &Url) -> Result<Found, &'sta
         Kind::Xspf => xspf::parse(&text).ok_or("the XML in it is broken")?,
     };
     let found: Vec<_> = found.into_iter().filter_map(|entry| entry.resolve(base)).collect();
-    let finite = found.len() > 1 && found.iter().all(|(_, finite)| *finite);
+    // Of a single link its name says little: stations call themselves `live.mp3`.
+    let told = found.len() > 1 || found.iter().all(|(entry, _)| entry.duration.is_some());
+    let finite = told && found.iter().all(|(_, finite)| *finite);
     let entries: Vec<_> = found.into_iter().map(|(entry, _)| entry).collect();
     if entries.is_empty() {
         Err("it holds no link that can be played")
@@ -283,7 +285,8 @@ mod tests {
         assert!(finite("a.mp3\nb.flac\n"));
         assert!(finite("#EXTINF:120,A\na\n#EXTINF:1.5,B\nb\n"));
         assert!(!finite("#EXTINF:-1,A\na.mp3\n#EXTINF:-1,B\nb.mp3\n"));
-        assert!(!finite("#EXTINF:120,A\na\n"));
+        assert!(finite("#EXTINF:120,A\na\n"));
+        assert!(!finite("a.mp3\n"));
         assert!(!finite("a.mp3\nstream\n"));
     }
 

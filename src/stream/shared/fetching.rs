@@ -166,6 +166,16 @@ impl Shared {
         self.lock().fetching = at;
     }
 
+    /// What the first answer said that it is.
+    pub fn content_type(&self) -> Option<String> {
+        self.lock().known.as_ref()?.content_type.clone()
+    }
+
+    /// The byte that the reader will miss next.
+    pub fn wanted(&self) -> Option<u64> {
+        self.lock().want()
+    }
+
     /// Bytes that were kept so far.
     pub fn fetched(&self) -> u64 {
         self.lock().bytes_fetched

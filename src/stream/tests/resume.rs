@@ -314,3 +314,73 @@ async fn a_live_stream_is_taken_up_again_whenever_it_is_cut() {
     assert_eq!((reader.byte_len(), reader.is_seekable()), (None, false));
     assert!(server.ranges().iter().all(Option::is_none));
 }
+
+/// Ends as an error within a time in which an unpaced client asks thousands of times.
+async fn is_given_up_after_few_requests(server: &Server) {
+    let (reader, _handle) = open(server, &Resolver::never());
+    let error = failure(reader).await;
+    assert!(matches!(error, StreamError::NoData { .. }), "{error:?}");
+    assert!(server.requests().len() < 100, "asked {} times", server.requests().len());
+}
+
+#[tokio::test]
+async fn a_server_that_sends_parts_that_nobody_asked_for_is_not_asked_without_a_pause() {
+    let data = data(1_000_000);
+    // Parts without a total, and at the end no word about it.
+    let server = Server::start(move |_, request, reply| {
+        let from = request.from.unwrap_or(0) as usize;
+        if from >= data.len() {
+            return reply.status(416, &[]);
+        }
+        let part = &data[from..(from + 300_000).min(data.len())];
+        let range = format!("bytes {from}-{}/*", from + part.len() - 1);
+        reply.head(206, &[("Content-Range", &range), ("Content-Length", &part.len().to_string())]);
+        reply.body(part);
+    });
+    is_given_up_after_few_requests(&server).await;
+}
+
+#[tokio::test]
+async fn a_server_that_sends_the_beginning_again_and_again_is_not_asked_without_a_pause() {
+    let data = data(1_000_000);
+    let server = Server::start(move |number, _, reply| match number {
+        0 => {
+            reply.head(200, &[("Content-Length", "1000000"), ("Accept-Ranges", "bytes")]);
+            reply.body(&data[..600_000]);
+        }
+        1 => reply.head(206, &[("Content-Length", "10")]),
+        _ => {
+            reply.head(206, &[("Content-Range", "bytes 0-9999/1000000"), ("Content-Length", "10000")]);
+            reply.body(&data[..10_000]);
+        }
+    });
+    is_given_up_after_few_requests(&server).await;
+}
+
+#[tokio::test]
+async fn a_server_that_sends_one_byte_at_a_time_is_not_asked_without_a_pause() {
+    let data = data(10_000);
+    let server = Server::start(move |_, request, reply| {
+        let from = request.from.unwrap_or(0) as usize;
+        reply.head(206, &[("Content-Range", &format!("bytes {from}-{from}/10000")), ("Content-Length", "1")]);
+        reply.body(&data[from..=from]);
+    });
+    is_given_up_after_few_requests(&server).await;
+}
+
+#[tokio::test]
+async fn a_web_page_in_mid_track_is_waited_out() {
+    let data = data(300_000);
+    let source = Arc::clone(&data);
+    let server = Server::start(move |number, request, reply| match number {
+        0 => reply.part(request, &source, 100_000),
+        1..4 => {
+            reply.head(200, &[("Content-Type", "text/html; charset=utf-8"), ("Content-Length", "18")]);
+            reply.body(b"<html>Login</html>");
+        }
+        _ => reply.range(request, &source),
+    });
+    let (reader, _handle) = open(&server, &Resolver::never());
+    assert_same(read_all(reader).await.0, &data);
+    assert_eq!(server.ranges().last(), Some(&Some(100_000)));
+}
