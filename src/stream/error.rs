@@ -103,6 +103,14 @@ pub enum StreamError {
         /// What is wrong and what to do.
         why: String,
     },
+    /// A fault of this program ended the stream: skip it.
+    #[error("{track}: a fault in Segue itself ended what came from {host}; please report it with that name")]
+    Fault {
+        /// The track's name.
+        track: String,
+        /// Host of the address.
+        host: String,
+    },
     /// HTTP cannot be set up: a fault of this machine or of the settings.
     #[error("HTTP cannot be set up: {0}; check [stream] in the configuration")]
     Setup(String),

@@ -32,10 +32,12 @@ mod tests;
 mod titles;
 mod tls;
 
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
 use tokio::sync::broadcast;
 use tracing::warn;
 
@@ -150,6 +152,7 @@ impl Streams {
         let spooled = self.settings.spool.as_ref().map_or(0, |(_, bytes)| *bytes);
         let behind = self.settings.behind.min(self.settings.buffer.max(spooled) / 8);
         let shared = Arc::new(Shared::new(name, &self.budget, behind));
+        let host = http::host(&resolved.url);
         let fetch = Fetch::new(
             Arc::clone(&shared),
             Arc::clone(&self.settings),
@@ -157,7 +160,7 @@ impl Streams {
             resolved,
             resolver,
         );
-        shared.set_task(tokio::spawn(fetch.run()).abort_handle());
+        shared.set_task(tokio::spawn(guarded(fetch, Arc::clone(&shared), host)).abort_handle());
         (Reader::over_store(Arc::clone(&shared)), StreamHandle { shared })
     }
 
@@ -180,6 +183,13 @@ impl Streams {
         let shared = Arc::new(Shared::new(path.display().to_string(), &Budget::new(0), 0));
         shared.know_file(length);
         Ok((Reader::over_file(Arc::clone(&shared), file), StreamHandle { shared }))
+    }
+}
+
+/// Fetches, and tells the reader also of a fault in this program, for which it would wait for ever.
+async fn guarded(fetch: Fetch, shared: Arc<Shared>, host: String) {
+    if AssertUnwindSafe(fetch.run()).catch_unwind().await.is_err() {
+        shared.fail(StreamError::Fault { track: shared.track.clone(), host });
     }
 }
 

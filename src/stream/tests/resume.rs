@@ -384,3 +384,13 @@ async fn a_web_page_in_mid_track_is_waited_out() {
     assert_same(read_all(reader).await.0, &data);
     assert_eq!(server.ranges().last(), Some(&Some(100_000)));
 }
+
+#[tokio::test]
+async fn a_fault_in_the_program_ends_the_stream_with_a_sentence() {
+    let server = Server::start(|_, _, reply| reply.status(403, &[]));
+    let resolver = Resolver::new(|_| panic!("this is meant"));
+    let (reader, handle) = open(&server, &resolver);
+    let error = failure_in_time(reader, &handle).await;
+    assert_eq!(error, StreamError::Fault { track: "test".to_owned(), host: server.address.to_string() });
+    assert_eq!(handle.status().error, Some(error));
+}
