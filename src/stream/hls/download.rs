@@ -75,7 +75,7 @@ impl Download {
         entity: Entity,
         ranges: bool,
     ) -> Self {
-        let at = range.map_or(0, |range| range.from) + read;
+        let at = range.map_or(0, |range| range.from).saturating_add(read);
         let to = range.map(|range| range.to);
         let asked = match to {
             _ if !ranges => Asked::Whole,
@@ -162,7 +162,7 @@ impl Download {
 
     fn wanted(&mut self, mut bytes: Bytes) -> Option<Bytes> {
         let begins = self.stands;
-        self.stands += bytes.len() as u64;
+        self.stands = self.stands.saturating_add(bytes.len() as u64);
         let within = |offset: u64, length: usize| {
             usize::try_from(offset.saturating_sub(begins)).unwrap_or(usize::MAX).min(length)
         };
@@ -170,7 +170,7 @@ impl Download {
             bytes.truncate(within(to, bytes.len()));
         }
         let bytes = bytes.split_off(within(self.at, bytes.len()));
-        self.at += bytes.len() as u64;
+        self.at = self.at.saturating_add(bytes.len() as u64);
         (!bytes.is_empty()).then_some(bytes)
     }
 

@@ -67,7 +67,7 @@ impl Follow {
 
     /// On to the next segment.
     pub fn advance(&mut self) {
-        self.next = self.next.map(|next| next + 1);
+        self.next = self.next.map(|next| next.saturating_add(1));
         self.cut = false;
     }
 
@@ -93,7 +93,7 @@ impl Follow {
         }
         while let Some(segment) = media.segment(*next) {
             if segment.gap {
-                (*next, self.cut) = (*next + 1, true);
+                (*next, self.cut) = (next.saturating_add(1), true);
                 continue;
             }
             return Next::Segment(Box::new(segment.clone()));

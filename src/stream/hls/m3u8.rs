@@ -129,6 +129,9 @@ pub(super) fn parse(text: &str, base: &Url) -> Result<Playlist, &'static str> {
     }
     reading.entry(&entry, None)?;
     let mut media = reading.media;
+    if media.sequence.checked_add(media.segments.len() as u64).is_none() {
+        return Err("the numbers of its segments are too large");
+    }
     let longest = media.segments.iter().map(|segment| segment.duration).max().unwrap_or_default();
     if media.target.is_zero() {
         media.target = longest;
@@ -370,6 +373,18 @@ mod tests {
     fn a_playlist_has_a_limit() {
         let text = format!("#EXTM3U\n{}", "#EXTINF:1,\na\n".repeat(MOST_SEGMENTS + 1));
         assert_eq!(parse(&text, &base()), Err("it lists more than 10,000 segments"));
+    }
+
+    #[test]
+    fn numbers_without_a_successor_are_refused() {
+        let text = |first: u64, count: usize| {
+            let segments = "#EXTINF:1,\na\n".repeat(count);
+            parse(&format!("#EXTM3U\n#EXT-X-MEDIA-SEQUENCE:{first}\n{segments}"), &base())
+        };
+        assert_eq!(text(u64::MAX, 1), Err("the numbers of its segments are too large"));
+        assert_eq!(text(u64::MAX - 2, 5), Err("the numbers of its segments are too large"));
+        let Ok(Playlist::Media(last)) = text(u64::MAX - 1, 1) else { panic!("it is not read") };
+        assert_eq!((last.end(), last.segment(u64::MAX - 1).is_some()), (u64::MAX, true));
     }
 
     #[test]
