@@ -7,6 +7,9 @@ use super::m3u8::{Media, Segment};
 /// Playlists in a row whose numbers lie behind, until that is no stale copy but a server that was started anew.
 const MOST_BEHIND: u32 = 3;
 
+/// A playlist that has changed is not asked for again before.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
+
 /// What to do next.
 #[derive(Debug, PartialEq)]
 pub(super) enum Next {
@@ -111,7 +114,8 @@ impl Follow {
             .media
             .as_ref()
             .is_none_or(|before| (before.end(), before.ended) != (media.end(), media.ended));
-        let pause = if fresh { media.target } else { media.target / 2 };
+        let pause = pause(&media);
+        let pause = if fresh { pause } else { pause / 2 };
         (self.read, self.reload_at) = (Some(now), Some(now + pause));
         if fresh {
             self.changed = Some(now);
@@ -146,6 +150,13 @@ impl Follow {
         (self.cut, self.behind) = (true, 0);
         true
     }
+}
+
+/// How long nothing new is to be expected: by the last segment where that tells less than what all of them keep
+/// to, since no more than that may be left to hear.
+fn pause(media: &Media) -> Duration {
+    let last = media.segments.last().map(|segment| segment.duration).filter(|last| !last.is_zero());
+    last.map_or(media.target, |last| last.min(media.target)).max(SHORTEST_PAUSE)
 }
 
 #[cfg(test)]
@@ -208,6 +219,31 @@ mod tests {
         assert_eq!(names(&mut follow, now), ["16", "|18"]);
         follow.listed(media(11, 8, "#EXT-X-ENDLIST"), now + SECOND * 4);
         assert_eq!(follow.next(now + SECOND * 4), Next::End);
+    }
+
+    #[test]
+    fn short_segments_are_looked_for_before_the_time_of_the_longest() {
+        let wait = |target: u32, last: &str, lists: usize| {
+            let (mut follow, now) = (Follow::default(), Instant::now());
+            let text =
+                format!("#EXTM3U\n#EXT-X-TARGETDURATION:{target}\n#EXTINF:9,\na.ts\n#EXTINF:{last},\nb.ts\n");
+            for _ in 0..lists {
+                let Ok(Playlist::Media(media)) = parse(&text, &Url::parse("http://a.example/").unwrap())
+                else {
+                    panic!("it is not read")
+                };
+                follow.listed(media, now);
+            }
+            names(&mut follow, now);
+            let Next::Wait(until) = follow.next(now) else { panic!("it does not wait") };
+            until - now
+        };
+        assert_eq!(wait(30, "2", 1), SECOND * 2);
+        assert_eq!(wait(30, "2", 2), SECOND);
+        assert_eq!(wait(4, "6", 1), SECOND * 4);
+        assert_eq!(wait(30, "0.1", 1), SHORTEST_PAUSE);
+        assert_eq!(wait(30, "0", 1), SECOND * 30);
+        assert_eq!(wait(0, "0", 1), SECOND * 9);
     }
 
     #[test]
