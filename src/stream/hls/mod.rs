@@ -35,6 +35,10 @@ pub(super) use trouble::Trouble;
 
 /// The end of a sentence about why it cannot be played.
 const ENCRYPTED: &str = "it is encrypted, which cannot be played";
+/// The same.
+const NO_SOUND: &str = "there is no sound in it that can be played";
+/// Segments in a row that may be without sound.
+const MOST_SILENT: u32 = 5;
 /// The longest head of fragments, in bytes.
 const LONGEST_HEAD: usize = 1024 * 1024;
 /// The longest segment, in bytes.
@@ -64,6 +68,8 @@ pub(super) struct Hls {
     sound: Sound,
     parts: VecDeque<Part>,
     heard: bool,
+    /// Whole segments in a row that gave no sound.
+    silent: u32,
     trouble: Option<Trouble>,
 }
 
@@ -101,6 +107,7 @@ impl Hls {
             sound: Sound::default(),
             parts: VecDeque::new(),
             heard: false,
+            silent: 0,
             trouble: None,
         };
         hls.read_first(text, base)?;
@@ -176,7 +183,7 @@ impl Hls {
                 return Ok(Some(match part {
                     Part::Stretch(content_type) => Piece::Stretch(content_type),
                     Part::Bytes(bytes) => {
-                        (self.heard, self.failed_forms) = (true, 0);
+                        (self.heard, self.failed_forms, self.silent) = (true, 0, 0);
                         Piece::Audio(Bytes::from(bytes))
                     }
                 }));
@@ -202,11 +209,12 @@ impl Hls {
                     Next::End => {
                         let mut parts = Vec::new();
                         self.sound.close(&mut parts);
-                        if parts.is_empty() {
+                        if parts.is_empty() && self.heard {
                             return Ok(None);
                         }
+                        let silent = parts.is_empty();
                         self.parts.extend(parts);
-                        Ok(())
+                        if silent { self.ended_unheard() } else { Ok(()) }
                     }
                     Next::Wait(until) => {
                         sleep_until(until.into()).await;
@@ -326,9 +334,33 @@ impl Hls {
                 if cut {
                     self.follow.cut();
                 }
+                let sounds = self.parts.iter().any(|part| matches!(part, Part::Bytes(_)));
+                self.silent = if sounds { 0 } else { self.silent + 1 };
+                if self.silent < MOST_SILENT {
+                    return Ok(());
+                }
+                if !self.heard {
+                    return self.unheard(host);
+                }
+                if self.is_live() {
+                    // Else one that lists many of them would be asked for them as fast as it answers.
+                    return Err(Trouble::Failing(format!("{host} sends segments without sound")));
+                }
                 Ok(())
             }
         }
+    }
+
+    /// All that is listed is over, and no sound was in it.
+    fn ended_unheard(&mut self) -> Result<(), Trouble> {
+        let host = self.forms.get(self.form).map(super::http::host).unwrap_or_default();
+        self.unheard(host)
+    }
+
+    /// There is no sound in this form of the recording.
+    fn unheard(&mut self, host: String) -> Result<(), Trouble> {
+        let why = self.sound.obstacle().unwrap_or(NO_SOUND);
+        self.form_failed(Trouble::Unplayable { host, why })
     }
 
     /// On to the segment after this one.

@@ -173,7 +173,7 @@ impl Sound {
                     return Err(obstacle);
                 }
                 if transport.codec().is_none() {
-                    return Err("there is no sound in it that can be played");
+                    return Err(super::NO_SOUND);
                 }
             }
             Some(Reading::Mp4(fragments)) => fragments.finish()?,
@@ -181,6 +181,14 @@ impl Sound {
         }
         self.give(parts);
         Ok(())
+    }
+
+    /// Why no sound comes out, as far as is known.
+    pub fn obstacle(&self) -> Option<&'static str> {
+        match &self.reading {
+            Some(Reading::Transport(transport)) => transport.obstacle(),
+            _ => None,
+        }
     }
 
     /// Nothing comes any more.

@@ -128,7 +128,8 @@ impl Hls {
             if self.heard {
                 self.follow.cut();
             } else {
-                (self.read, self.entity, self.sound) = (0, Entity::default(), Sound::default());
+                (self.read, self.entity, self.sound, self.silent) =
+                    (0, Entity::default(), Sound::default(), 0);
                 self.parts.clear();
                 self.follow = Follow::default();
             }

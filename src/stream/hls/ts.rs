@@ -38,10 +38,13 @@ impl Codec {
     }
 }
 
+/// Why AAC in another frame than ADTS is not played.
+const LATM: &str = "its sound is AAC in LATM, which cannot be played";
+
 /// Why there is no sound that can be played.
 fn obstacle(kind: StreamType) -> Option<&'static str> {
     match kind.0 {
-        0x11 | 0x1c => Some("its sound is AAC in LATM, which cannot be played"),
+        0x11 | 0x1c => Some(LATM),
         0x81 | 0x83 | 0x85 | 0x86 | 0x87 | 0x8a => Some("its sound is AC-3 or DTS, which cannot be played"),
         0xc1 | 0xc2 | 0xcf => Some(super::ENCRYPTED),
         _ => None,
@@ -133,11 +136,16 @@ impl ElementaryStreamConsumer<Context> for Sound {
     fn start_stream(&mut self, _: &mut Context) {}
 
     fn begin_packet(&mut self, context: &mut Context, header: PesHeader<'_>) {
-        match header.contents() {
-            PesContents::Parsed(Some(parsed)) => context.sound(parsed.payload()),
-            PesContents::Payload(bytes) => context.sound(bytes),
-            PesContents::Parsed(None) => context.lost(),
+        let bytes = match header.contents() {
+            PesContents::Parsed(Some(parsed)) => parsed.payload(),
+            PesContents::Payload(bytes) => bytes,
+            PesContents::Parsed(None) => return context.lost(),
+        };
+        // Some writers call it ADTS. What is one of these frames and no other begins so.
+        if matches!(bytes, [0x56, b, ..] if b & 0xe0 == 0xe0) {
+            context.obstacle = context.obstacle.or(Some(LATM));
         }
+        context.sound(bytes);
     }
 
     fn continue_packet(&mut self, context: &mut Context, bytes: &[u8]) {

@@ -513,3 +513,116 @@ async fn one_connection_serves_the_playlist_and_all_segments() {
     assert_same(read_all(reader).await.0, &all(0..3));
     assert_eq!(connections.load(Ordering::SeqCst), 1);
 }
+
+/// Why a stream cannot be played, as the end of the sentence about its playlist.
+async fn unplayable(server: &Server) -> String {
+    let (reader, handle) = open_list(server, &Resolver::never());
+    match failure_in_time(reader, &handle).await {
+        StreamError::Playlist { why, .. } => why,
+        error => panic!("{error}"),
+    }
+}
+
+const NO_SOUND: &str = "there is no sound in it that can be played";
+
+#[tokio::test]
+async fn numbers_beyond_all_bounds_are_refused_with_a_sentence() {
+    let first = u64::MAX;
+    let text = RECORDING.replacen("#EXTINF", &format!("#EXT-X-MEDIA-SEQUENCE:{first}\n#EXTINF"), 1);
+    let server = Server::start(move |_, request, reply| playlist(request, reply, &text));
+    assert_eq!(unplayable(&server).await, "the numbers of its segments are too large");
+    // Ten bytes of a file without an end, and a server that sends more than it says.
+    let server = Server::start(|_, request, reply| {
+        if request.path.starts_with("/list.m3u8") {
+            let range = format!("#EXT-X-BYTERANGE:10@{}", u64::MAX - 11);
+            return playlist(
+                request,
+                reply,
+                &format!("#EXTM3U\n#EXTINF:4,\n{range}\n0.aac\n#EXT-X-ENDLIST\n"),
+            );
+        }
+        let range = format!("bytes {}-{}/*", u64::MAX - 11, u64::MAX - 2);
+        reply.head(206, &[("Content-Type", "audio/aac"), ("Content-Range", &range)]);
+        reply.body(&[0; 5_000]);
+    });
+    assert_eq!(unplayable(&server).await, NO_SOUND);
+}
+
+#[tokio::test]
+async fn a_recording_without_any_sound_ends_with_the_reason() {
+    let server = Server::start(|_, request, reply| match request.path.as_str() {
+        path if path.starts_with("/list") => playlist(request, reply, RECORDING),
+        _ => serve(request, reply, "audio/aac", b""),
+    });
+    assert_eq!(unplayable(&server).await, NO_SOUND);
+    assert_eq!(server.requests().len(), 4);
+}
+
+#[tokio::test]
+async fn a_long_recording_without_sound_is_not_fetched_to_its_end() {
+    // A header without a frame in the second half.
+    let segment = |n: u64| if n < 2 { Vec::new() } else { vec![0xff, 0xf1] };
+    let server = Server::start(move |_, request, reply| match request.path.as_str() {
+        path if path.starts_with("/list") => {
+            playlist(request, reply, &(window(9_000, 9_000, 0.0) + "#EXT-X-ENDLIST\n"));
+        }
+        _ => serve(request, reply, "audio/aac", &segment(number(request))),
+    });
+    assert_eq!(unplayable(&server).await, NO_SOUND);
+    assert_eq!(server.requests().len(), 6);
+}
+
+#[tokio::test]
+async fn a_live_stream_of_which_no_segment_sounds_is_given_up() {
+    let lists = AtomicUsize::new(0);
+    let server = Server::start(move |_, request, reply| match request.path.as_str() {
+        path if path.starts_with("/list") => {
+            let end = 100 + 3 * lists.fetch_add(1, Ordering::SeqCst) as u64;
+            playlist(request, reply, &window(end, 6, 0.0));
+        }
+        _ => serve(request, reply, "audio/aac", b""),
+    });
+    assert_eq!(unplayable(&server).await, NO_SOUND);
+    assert_eq!(server.requests().len(), 7);
+}
+
+#[tokio::test]
+async fn another_form_is_played_where_the_best_one_is_without_sound() {
+    let server = Server::start(|_, request, reply| match request.path.as_str() {
+        path if path.starts_with("/list.m3u8") => playlist(
+            request,
+            reply,
+            "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=900,CODECS=\"mp4a.40.2\"\nmute/best.m3u8\n\
+             #EXT-X-STREAM-INF:BANDWIDTH=700,CODECS=\"mp4a.40.2\"\ngood.m3u8\n",
+        ),
+        path if path.ends_with(".m3u8") => playlist(request, reply, RECORDING),
+        path if path.starts_with("/mute") => serve(request, reply, "audio/aac", b""),
+        _ => serve(request, reply, "audio/aac", &frames(number(request), 100)),
+    });
+    let (reader, _handle) = open_list(&server, &Resolver::never());
+    assert_same(read_all(reader).await.0, &all(0..3));
+}
+
+#[tokio::test]
+async fn a_live_stream_that_falls_silent_is_waited_for_as_for_a_server_in_trouble() {
+    let lists = AtomicUsize::new(0);
+    let server = Server::start(move |_, request, reply| match request.path.as_str() {
+        path if path.starts_with("/list") => {
+            let text = match lists.fetch_add(1, Ordering::SeqCst) {
+                0 => window(103, 3, 1.0),
+                1 => window(110, 10, 1.0),
+                _ => window(112, 12, 1.0) + "#EXT-X-ENDLIST\n",
+            };
+            playlist(request, reply, &text);
+        }
+        _ if (103..110).contains(&number(request)) => serve(request, reply, "audio/aac", b""),
+        _ => serve(request, reply, "audio/aac", &frames(number(request), 100)),
+    });
+    let (reader, handle) = open_list(&server, &Resolver::never());
+    let mut changes = handle.changes();
+    assert_same(read_all(reader).await.0, &[all(100..103), all(110..112)].concat());
+    let waiting = event(&mut changes, |event| matches!(event, StreamEvent::Waiting(..))).await;
+    let text = format!("{} sends segments without sound", server.address);
+    assert_eq!(waiting, StreamEvent::Waiting(WaitReason::Server, text));
+    event(&mut changes, |event| *event == StreamEvent::Flowing).await;
+}

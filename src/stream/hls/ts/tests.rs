@@ -242,6 +242,11 @@ fn what_cannot_be_played_is_named() {
     assert_eq!(obstacle(0x81), Some("its sound is AC-3 or DTS, which cannot be played"));
     assert_eq!(obstacle(0xcf), Some(crate::stream::hls::ENCRYPTED));
     assert_eq!(obstacle(0x0f), None);
+    let mut mislabelled = Writer::default();
+    mislabelled.tables(0x0f);
+    mislabelled.sound(&[&[0x56, 0xe1, 0x9b][..], &[7; 400]].concat());
+    let (runs, transport) = demuxed(&[&mislabelled.bytes]);
+    assert!(runs.concat().is_empty() && transport.obstacle() == Some(LATM));
     let mut writer = Writer::default();
     writer.tables(0x0f);
     let tables = writer.bytes.len();
