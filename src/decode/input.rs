@@ -21,7 +21,8 @@ pub trait Input: Read + Seek + Send + Sync {
     fn byte_len(&self) -> Option<u64>;
     /// Whether any byte can be reached at any time. `seek` is called only if so.
     fn is_seekable(&self) -> bool;
-    /// Whether it may go on behind what its first recording says of its length, as a station does.
+    /// Whether it may go on behind what its first recording says of its length, as a station does and what comes in
+    /// pieces.
     fn is_endless(&self) -> bool {
         false
     }

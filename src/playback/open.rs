@@ -68,7 +68,7 @@ impl Input for Reader {
     }
 
     fn is_endless(&self) -> bool {
-        self.is_live()
+        self.may_go_on()
     }
 
     fn next_stretch(&mut self) -> Option<Hints> {

@@ -44,6 +44,12 @@ impl Reader {
         self.shared.known().is_some_and(|known| known.live)
     }
 
+    /// Whether it may go on behind the end that its first bytes tell: a station does, and what comes in pieces of
+    /// which each tells its own. Blocks like [`Reader::byte_len`].
+    pub fn may_go_on(&self) -> bool {
+        self.is_live() || self.shared.is_pieced()
+    }
+
     /// Where the reader came to the end of a stretch and another recording follows: reads on in that one, and
     /// tells its media type as far as known. None at the end of everything.
     pub fn next_stretch(&mut self) -> Option<Option<String>> {

@@ -69,6 +69,8 @@ struct State {
     titles: Titles,
     /// It is known to have no end.
     live: bool,
+    /// It comes as pieces that were recorded or encoded one by one.
+    pieced: bool,
     /// What the station says about itself was told.
     introduced: bool,
 }
@@ -154,6 +156,7 @@ impl Shared {
             pace: Pace::default(),
             titles: Titles::default(),
             live: false,
+            pieced: false,
             introduced: false,
         };
         Shared {

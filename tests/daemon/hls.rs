@@ -36,6 +36,11 @@ const MP3: Kind = Kind {
     ],
     ..ADTS
 };
+/// As MP3 encoders write them: each segment begins with a head that tells its own length alone.
+const MP3_WITH_HEADS: Kind = Kind {
+    arguments: &["-c:a", "libmp3lame", "-b:a", "192k", "-map", "0:a", "-f", "segment", "piece%d.mp3"],
+    ..ADTS
+};
 const TS: Kind =
     Kind { arguments: &["-c:a", "aac", "-b:a", "192k", "-f", "hls", "-hls_segment_type", "mpegts"], ..ADTS };
 const MP3_IN_TS: Kind = Kind {
@@ -177,6 +182,45 @@ async fn mp3_in_a_transport_stream_is_heard_without_a_seam() {
 #[tokio::test]
 async fn mp3_is_heard_without_a_seam() {
     plays_with(MP3, 404, &[]).await;
+}
+
+#[tokio::test]
+async fn mp3_whose_segments_tell_their_own_length_is_heard_whole() {
+    plays_with(MP3_WITH_HEADS, 415, &[]).await;
+}
+
+#[tokio::test]
+async fn what_follows_a_discontinuity_is_heard_also_where_what_was_before_told_its_length() {
+    let (card, server) = (Card::new().clock(Clock::Times(4.0)).plug(), Server::start());
+    let kinds = [(416, MP3_WITH_HEADS), (417, ADTS), (418, MP3_WITH_HEADS), (419, ADTS)];
+    let mut text = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n".to_owned();
+    let mut sources = Vec::new();
+    for (seed, kind) in kinds {
+        let source = Recording::music(seed, kind.rate, 16, 2.0);
+        let folder = cut_up(&source, &kind, "4");
+        let name = if kind.arguments.contains(&"libmp3lame") { "piece0.mp3" } else { "piece0.aac" };
+        let bytes = Arc::new(fs::read(folder.path().join(name)).unwrap());
+        server.serve(&format!("/{seed}-{name}"), Encoded { bytes, content_type: "application/octet-stream" });
+        text += &format!("#EXTINF:2,\n{seed}-{name}\n#EXT-X-DISCONTINUITY\n");
+        sources.push((source, decoded(folder.path(), name)));
+    }
+    text += "#EXT-X-ENDLIST\n";
+    let url = server.serve_text("/four.m3u8", "application/x-mpegurl", &text);
+    let mut daemon = Daemon::new().card(&card).start().await;
+    daemon.play_to_the_end(&[url]).await;
+    assert!(daemon.errors().is_empty(), "{:?}", daemon.errors());
+    let heard = card.music();
+    let expected: Vec<usize> = sources.iter().map(|(_, decoded)| decoded.frames()).collect();
+    let (had, wanted) = (heard.frames(), expected.iter().sum::<usize>());
+    // What an encoder filled in behind its MP3 is heard: where several segments follow, its length is not theirs.
+    assert!(had + 1_000 > wanted && had < wanted + 2 * 2 * 1_152, "{had} frames of {wanted}: {expected:?}");
+    let mut from = 0;
+    for (n, (source, _)) in sources.iter().enumerate() {
+        // Each lies where the ones before it end, but for what their encoders filled in.
+        let alike = likeness(&heard.cut(from..(from + source.frames()).min(heard.frames())), source);
+        assert!(alike.correlation > 0.95, "{n}: {alike:?}");
+        from += expected[n];
+    }
 }
 
 #[tokio::test]

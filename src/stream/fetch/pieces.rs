@@ -79,6 +79,7 @@ impl Fetch {
         self.source.ranges = false;
         let content_type = Some(content_type.to_owned());
         self.shared.begin_stretch(body.at, content_type.clone());
+        self.shared.pieced();
         let host = self.source.host();
         self.shared.know(Known { content_type, total: None, ranges: false, live, host });
     }

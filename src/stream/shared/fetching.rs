@@ -148,6 +148,11 @@ impl Shared {
         self.lock().live = true;
     }
 
+    /// It comes in pieces, of which none tells how long all are; before anything of them is known.
+    pub fn pieced(&self) {
+        self.lock().pieced = true;
+    }
+
     /// A title that belongs to what lies at `at` and after.
     pub fn title(&self, at: u64, title: StreamTitle) {
         debug!(track = self.track, at, title = title.text, "the station tells a title");

@@ -117,6 +117,11 @@ impl Shared {
         }
     }
 
+    /// Whether it comes in pieces, as far as is known.
+    pub fn is_pieced(&self) -> bool {
+        self.lock().pieced
+    }
+
     /// A file of the disk, all of which is there.
     pub fn know_file(&self, length: u64) {
         self.lock().known = Some(Known {
