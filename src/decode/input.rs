@@ -14,6 +14,8 @@ use super::quirks::mkv;
 
 /// How much of the beginning of an input that cannot seek is kept until its format is known, in bytes.
 const HEAD_CAP: usize = 256 * 1024;
+/// So many bytes of an endless input without a sound are enough.
+const SOUNDLESS: u64 = 1024 * 1024;
 
 /// Bytes of a track; reading blocks until they are there or fails.
 pub trait Input: Read + Seek + Send + Sync {
@@ -96,6 +98,8 @@ struct Shared {
     /// The first bytes of an input that cannot seek.
     head: Vec<u8>,
     recording: bool,
+    /// What an endless input gave since the last sound; demuxers look for one as long as there are bytes.
+    soundless: Option<u64>,
     /// The bytes that were read last, where someone wants them.
     window: Option<VecDeque<u8>>,
     /// The first real failure, which demuxers tend to swallow.
@@ -106,8 +110,15 @@ impl Source {
     pub(super) fn new(input: Box<dyn Input>) -> Source {
         let (seekable, len) = (input.is_seekable(), input.byte_len());
         let endless = input.is_endless();
-        let shared =
-            Shared { input, pos: 0, head: Vec::new(), recording: !seekable, window: None, failure: None };
+        let shared = Shared {
+            input,
+            pos: 0,
+            head: Vec::new(),
+            recording: !seekable,
+            soundless: endless.then_some(0),
+            window: None,
+            failure: None,
+        };
         Source { shared: Arc::new(Mutex::new(shared)), seekable, endless, len }
     }
 
@@ -139,6 +150,12 @@ impl Source {
         let hints = if self.seekable { None } else { shared.input.next_stretch() }?;
         (shared.pos, shared.head, shared.recording) = (0, Vec::new(), true);
         Some(hints)
+    }
+
+    /// There was a sound.
+    pub(super) fn sounds(&self) {
+        let mut shared = self.lock();
+        shared.soundless = shared.soundless.map(|_| 0);
     }
 
     /// Keeps the last [`mkv::WINDOW`] bytes from now on.
@@ -205,7 +222,11 @@ impl Shared {
     }
 
     fn read_next(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        if self.soundless.is_some_and(|bytes| bytes > SOUNDLESS) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "there is no sound in what comes"));
+        }
         let n = self.input.read(buf)?;
+        self.soundless = self.soundless.map(|bytes| bytes + n as u64);
         if self.recording && self.head.len() as u64 == self.pos {
             if self.head.len() + n <= HEAD_CAP {
                 self.head.extend_from_slice(&buf[..n]);

@@ -199,6 +199,13 @@ impl Link {
         self.landed = None;
     }
 
+    /// Takes another decoder of the same kind, which knows nothing of what was before.
+    pub(super) fn begin_codec_anew(&mut self) -> Result<(), DecodeError> {
+        self.codec = make_codec(&self.params)?;
+        self.raw_next = None;
+        Ok(())
+    }
+
     /// Decodes a packet, of whose frames the last `padding` are none of the recording's.
     pub(super) fn decode(&mut self, mut packet: Packet, padding: u64) -> Result<Outcome, DecodeError> {
         // Elsewhere it may come from a guess at the length.

@@ -21,6 +21,8 @@ mod jump;
 
 /// After so many unreadable packets in a row the track is given up.
 const LOST_LIMIT: u32 = 100;
+/// After so many of a station's, another decoder is tried.
+const LOST_ANEW: u32 = 4;
 /// A recording that ends earlier than it says by less than this is as good as whole.
 const MISSED: Duration = Duration::from_millis(100);
 /// So many frames in the head of a WAV file mean that its length was not known: 2 GiB of the widest frames that are
@@ -294,6 +296,7 @@ impl Decoder {
         match self.link.decode(packet, padding)? {
             Outcome::Sound { raw, frames, trim_end } => {
                 self.lost_in_row = 0;
+                self.source.sounds();
                 self.take(raw, frames, trim_end);
                 Ok(())
             }
@@ -329,6 +332,10 @@ impl Decoder {
     fn note_loss(&mut self, reason: String) -> Result<(), DecodeError> {
         self.lost += 1;
         self.lost_in_row += 1;
+        if self.lost_in_row.is_multiple_of(LOST_ANEW) && self.source.is_endless() {
+            // A station may change its rate in mid-stream, which a decoder does not follow.
+            self.link.begin_codec_anew()?;
+        }
         if self.lost_in_row >= LOST_LIMIT {
             return Err(DecodeError::Damaged { lost: self.lost_in_row, reason });
         }

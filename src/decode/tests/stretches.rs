@@ -106,3 +106,43 @@ fn a_part_too_short_to_be_known_is_passed_over() {
     let mut decoder = Parts::open(&[&flac[..20], &flac[..3], &flac]).unwrap();
     assert!(rest(&mut decoder) == pcm.samples);
 }
+
+#[test]
+fn an_mp3_station_may_change_its_rate_and_channels_in_mid_stream() {
+    let one = Pcm::music(44_100, 2, 16, 60_001);
+    let two = Pcm::music(48_000, 1, 16, 80_003);
+    let plain = ["-b:a", "96k", "-write_xing", "0", "-id3v2_version", "0"];
+    let first = fs::read(ffmpeg(&one, "stretch-rate-1.mp3", &plain)).unwrap();
+    let second = fs::read(ffmpeg(&two, "stretch-rate-2.mp3", &plain)).unwrap();
+    let mut decoder = Parts::open(&[&[first, second].concat()]).unwrap();
+    let mut rates = Vec::new();
+    let mut of_second = 0;
+    let mut out = Vec::new();
+    while let Some(frames) = decoder.next(&mut out).unwrap() {
+        let format = decoder.format();
+        if rates.last() != Some(&(format.rate, format.channels)) {
+            rates.push((format.rate, format.channels));
+        }
+        of_second += if format.rate == 48_000 { frames } else { 0 };
+    }
+    assert_eq!(rates, [(44_100, 2), (48_000, 1)]);
+    assert!(of_second > 60_000, "only {of_second} frames of the second were heard");
+}
+
+#[test]
+fn a_station_that_sends_no_sound_any_more_is_left() {
+    let pcm = Pcm::music(44_100, 2, 16, 60_001);
+    let mut bytes = fs::read(ffmpeg(&pcm, "stretch-3.mp3", &["-b:a", "96k"])).unwrap();
+    bytes.resize(bytes.len() + 40_000_000, 0);
+    let mut decoder = Parts::open(&[&bytes]).unwrap();
+    let mut out = Vec::new();
+    let error = loop {
+        match decoder.next(&mut out) {
+            Ok(Some(_)) => {}
+            Ok(None) => panic!("it was read to its end"),
+            Err(error) => break error,
+        }
+    };
+    assert!(error.to_string().contains("no sound in what comes"), "{error}");
+    assert!(out.len() >= pcm.samples.len());
+}
