@@ -12,6 +12,7 @@ use super::buffer;
 use super::feeder::{Feeder, Told};
 use super::open::{OpenTrack, Opener, failed_decode};
 use super::persist::{Keeper, Kept};
+use super::work::Part;
 use crate::control::{self, Answer, Command, Notice, Request, State};
 use crate::output::{self, Output};
 use crate::player::{Event, Failure, Intent, Machine, Now, OpenedTrack, Ticket};
@@ -67,8 +68,8 @@ pub(super) struct Held {
     pub stream: Option<StreamHandle>,
     /// Open, and not with the decode thread yet.
     pub track: Option<Box<OpenTrack>>,
-    /// Numbers and names of parts that are decoded and not heard yet.
-    pub parts: VecDeque<(u64, TrackInfo)>,
+    /// Parts that are decoded and not heard yet.
+    pub parts: VecDeque<Part>,
 }
 
 /// Carries out what the player decides.
@@ -259,9 +260,9 @@ impl Playback {
                 failure.again |= self.machine.is_live(ticket);
                 Event::DecodeFailed { ticket, failure, reached }
             }
-            Told::Part(ticket, part, info) => {
+            Told::Part(ticket, part) => {
                 if let Some(held) = self.held.get_mut(&ticket) {
-                    held.parts.push_back((part, info));
+                    held.parts.push_back(part);
                     if held.parts.len() > PARTS {
                         held.parts.pop_front();
                     }
@@ -284,13 +285,12 @@ impl Playback {
         let (entry, generation, ticket) = (mark.entry, mark.generation, Ticket(mark.opening));
         self.happened(Event::Heard { entry, generation, position: mark.position, ticket });
         let Some(held) = self.held.get_mut(&ticket) else { return };
-        let mut heard = None;
-        while held.parts.front().is_some_and(|(part, _)| *part <= mark.part) {
-            heard = held.parts.pop_front();
-        }
-        if let Some((_, info)) = heard {
-            self.happened(Event::NowPlaying(entry, info));
-        }
+        let due = held.parts.iter().take_while(|part| part.number <= mark.part).count();
+        let heard: Vec<Part> = held.parts.drain(..due).collect();
+        let Some(codec) = heard.last().map(|part| part.codec.clone()) else { return };
+        // A link of a chain without a title goes on under the one before.
+        let info = heard.into_iter().rev().find_map(|part| part.info);
+        self.happened(Event::NowPlaying { entry, ticket, info, codec });
     }
 
     fn opened(&mut self, ticket: Ticket, outcome: Result<(Box<OpenTrack>, OpenedTrack), Failure>) {

@@ -247,10 +247,10 @@ impl Feed {
         let before = work.track.decoder.position();
         match work.track.decoder.next(&mut work.pcm) {
             Ok(Some(_)) => {
-                if let Some(info) = work.new_part() {
+                if let Some(part) = work.new_part() {
                     // Its mark stands where its sound begins.
                     work.unmarked.get_or_insert(before);
-                    let told = Told::Part(work.ticket, work.part, info);
+                    let told = Told::Part(work.ticket, part);
                     self.tell(told);
                 }
             }

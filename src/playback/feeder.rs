@@ -11,10 +11,11 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::actor::Inbox;
 use super::feed::Feed;
 use super::open::OpenTrack;
+use super::work::Part;
 use crate::decode::DecodeError;
 use crate::output::PcmWriter;
 use crate::player::Ticket;
-use crate::track::{EntryId, TrackInfo};
+use crate::track::EntryId;
 
 /// What the decode thread is told.
 pub(super) enum Message {
@@ -53,7 +54,7 @@ pub(super) enum Told {
     /// It had to give this track up, in this generation; its sound comes as far as this.
     Failed(Ticket, u64, DecodeError, Duration),
     /// Another part of the recording begins: it is heard when the mark with this number is.
-    Part(Ticket, u64, TrackInfo),
+    Part(Ticket, Part),
 }
 
 /// The rest of the program's end of the decode thread. Dropping it ends the thread, as soon as no stream holds

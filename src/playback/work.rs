@@ -7,6 +7,17 @@ use crate::output::CardFormat;
 use crate::player::Ticket;
 use crate::track::{SourceFormat, TrackInfo};
 
+/// A part of a recording: a station's title, a link of a chain.
+#[derive(Debug)]
+pub(super) struct Part {
+    /// As in the marks.
+    pub(super) number: u64,
+    /// What it is called, where that is told.
+    pub(super) info: Option<TrackInfo>,
+    /// For example `Vorbis`.
+    pub(super) codec: String,
+}
+
 /// A track that is being decoded.
 pub(super) struct Work {
     pub(super) ticket: Ticket,
@@ -71,17 +82,18 @@ impl Work {
         }
     }
 
-    /// What another part of the recording is called, if one has begun with what was decoded last.
-    pub(super) fn new_part(&mut self) -> Option<TrackInfo> {
+    /// What another part of the recording is called and coded in, if one has begun with what was decoded last.
+    pub(super) fn new_part(&mut self) -> Option<Part> {
         let links = self.track.decoder.links_before();
         let chained = std::mem::replace(&mut self.links, links) != links;
         let tags = chained.then(|| self.track.decoder.tags()).filter(|tags| tags.title.is_some());
         // An empty title takes back the one before.
         let told = self.track.stream.take_title();
         let told = told.map(|title| names::of_title(&title.text).unwrap_or_default());
-        let new = told.or(tags);
-        self.part += u64::from(new.is_some());
-        new
+        let info = told.or(tags);
+        let new = info.is_some() || chained;
+        self.part += u64::from(new);
+        new.then(|| Part { number: self.part, info, codec: self.track.decoder.codec().to_owned() })
     }
 
     /// Forgets what was decoded: the next sound begins at this frame.

@@ -103,7 +103,16 @@ pub enum Event {
         ticket: Ticket,
     },
     /// A station says that from what is heard now on it plays this; or a part of a chained recording does.
-    NowPlaying(EntryId, TrackInfo),
+    NowPlaying {
+        /// The entry that is heard.
+        entry: EntryId,
+        /// The opening.
+        ticket: Ticket,
+        /// What it is called, where that was told.
+        info: Option<TrackInfo>,
+        /// For example `Vorbis`.
+        codec: String,
+    },
     /// Sound begins, after silence of any kind.
     Sounding(u64),
     /// The card has nothing to play, though more is to come.

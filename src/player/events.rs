@@ -44,10 +44,14 @@ impl Machine {
             Event::Heard { entry, generation, position, ticket } if generation >= self.valid_from => {
                 self.heard(entry, position, ticket, now, &mut effects);
             }
-            Event::NowPlaying(entry, info) if self.current == Some(entry) => {
-                self.now_playing(info, &mut effects);
+            Event::NowPlaying { entry, ticket, info, codec } => {
+                if let Some(track) = self.opened.get_mut(&ticket) {
+                    track.codec = codec;
+                }
+                if let Some(info) = info.filter(|_| self.current == Some(entry)) {
+                    self.now_playing(info, &mut effects);
+                }
             }
-            Event::NowPlaying(..) => {}
             Event::Sounding(generation) if generation >= self.valid_from => self.sounds(now, &mut effects),
             Event::Empty(generation) if generation >= self.valid_from => {
                 self.stalled |= self.sounding;

@@ -102,6 +102,10 @@ fn a_stations_sound_that_breaks_off_is_taken_up_again_however_often() {
     assert_eq!(world.machine.position_to_keep(world.now()), Duration::ZERO);
 }
 
+fn now_playing(ticket: Ticket, info: TrackInfo) -> Event {
+    Event::NowPlaying { entry: EntryId(1), ticket, info: Some(info), codec: "Opus".to_owned() }
+}
+
 #[test]
 fn a_stations_title_is_shown_while_it_is_heard_and_not_kept() {
     let mut world = World::with_tracks(1);
@@ -110,15 +114,16 @@ fn a_stations_title_is_shown_while_it_is_heard_and_not_kept() {
     world.happens(Event::Info(EntryId(1), name));
     world.wanted();
     let song = TrackInfo { title: Some("Song".into()), artists: vec!["Band".into()], ..TrackInfo::default() };
-    world.happens(Event::NowPlaying(EntryId(1), song.clone()));
+    world.happens(now_playing(ticket, song.clone()));
     let shown = |world: &World| (*world.state().current.unwrap().info).clone();
     assert_eq!(shown(&world).title.as_deref(), Some("Song"));
     assert_eq!(shown(&world).album.as_deref(), Some("Radio"));
+    assert_eq!(world.state().output.codec, "Opus");
     assert_eq!(count(&world.wanted(), |effect| matches!(effect, Effect::SaveQueue | Effect::SaveState)), 0);
     assert_eq!(world.machine.queue().get(EntryId(1)).unwrap().info.title.as_deref(), Some("Radio"));
-    world.happens(Event::NowPlaying(EntryId(1), TrackInfo::default()));
+    world.happens(now_playing(ticket, TrackInfo::default()));
     assert_eq!(shown(&world).title.as_deref(), Some("Radio"), "it says nothing any more");
-    world.happens(Event::NowPlaying(EntryId(1), song));
+    world.happens(now_playing(ticket, song));
     world.happens(Event::DecodeFailed { ticket, failure: failure(true), reached: SECOND });
     world.ask(Command::Stop).unwrap();
     assert_eq!(shown(&world).title.as_deref(), Some("Radio"));
