@@ -78,7 +78,7 @@ async fn an_opus_mount_survives_kicks_and_restarts() {
 
 #[tokio::test]
 async fn the_playlist_that_icecast_makes_for_a_mount_leads_to_it() {
-    let Some(icecast) = Icecast::start().await else { return };
+    let Some(mut icecast) = Icecast::start().await else { return };
     let card = Card::new().clock(Clock::Real).plug();
     let recording = Recording::music(404, 48_000, 16, 20.0);
     let _source = icecast.source("/live", recording.encode(Codec::Mp3), recording.seconds());

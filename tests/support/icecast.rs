@@ -105,10 +105,19 @@ impl Icecast {
         Source { stop, thread: Some(thread) }
     }
 
-    /// Waits until a mount has its source.
-    pub async fn wait_on_the_air(&self, mount: &str) {
+    /// Waits until a mount has its source. Debian's icecast2 (2.4.4) sometimes breaks down when a source comes: then it
+    /// is started again, as who runs a station would.
+    pub async fn wait_on_the_air(&mut self, mount: &str) {
         let path = format!("/admin/listclients?mount={mount}");
-        until("the source is on the air", || self.ask(&path, ADMIN).contains("<source")).await;
+        let deadline = Instant::now() + super::PATIENCE;
+        while !self.ask(&path, ADMIN).contains("<source") {
+            assert!(Instant::now() < deadline, "the source did not come on the air");
+            if self.server.as_mut().is_some_and(|server| server.try_wait().unwrap().is_some()) {
+                eprintln!("icecast2 broke down; it is started again");
+                self.begin().await;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 
     /// Says what plays at a mount that has a source.
@@ -134,6 +143,7 @@ impl Icecast {
 
     fn ask(&self, path: &str, as_whom: &str) -> String {
         let mut answer = Vec::new();
+        // One that has just broken down refuses, and gives nothing.
         if let Ok(mut connection) = TcpStream::connect(("127.0.0.1", self.port)) {
             let _ = write!(connection, "GET {path} HTTP/1.0\r\nAuthorization: Basic {as_whom}\r\n\r\n");
             let _ = connection.read_to_end(&mut answer);
