@@ -30,13 +30,11 @@ pub(super) use download::Access;
 use download::Download;
 use follow::{Follow, Next};
 use m3u8::{Map, Playlist, Segment};
-use sound::{Part, Sound};
+use sound::{NO_SOUND, Part, Sound};
 pub(super) use trouble::Trouble;
 
 /// The end of a sentence about why it cannot be played.
 const ENCRYPTED: &str = "it is encrypted, which cannot be played";
-/// The same.
-const NO_SOUND: &str = "there is no sound in it that can be played";
 /// Segments in a row that may be without sound.
 const MOST_SILENT: u32 = 5;
 /// The longest head of fragments, in bytes.

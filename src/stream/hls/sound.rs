@@ -5,6 +5,9 @@ use super::mp4::{self, Fragments};
 use super::sink::Sink;
 use super::ts::{Codec, PACKET, SYNC, Transport};
 
+/// The end of a sentence about why it cannot be played.
+pub(super) const NO_SOUND: &str = "there is no sound in it that can be played";
+
 /// How many bytes tell what a segment is.
 const TELLING: usize = 2 * PACKET + 1;
 /// What a demuxer keeps of a live stream's fragments before it is given a fresh beginning, in bytes: some hours.
@@ -173,7 +176,7 @@ impl Sound {
                     return Err(obstacle);
                 }
                 if transport.codec().is_none() {
-                    return Err(super::NO_SOUND);
+                    return Err(NO_SOUND);
                 }
             }
             Some(Reading::Mp4(fragments)) => fragments.finish()?,
