@@ -28,6 +28,7 @@ mod stream {
             etag: line(),
             last_modified: line(),
             retry_after: line(),
+            content_encoding: line(),
         };
         if let Some(ContentRange::Part { first, last, total }) = head.content_range.as_deref().and_then(ContentRange::parse) {
             assert!(first <= last && total.is_none_or(|total| last < total));

@@ -19,6 +19,7 @@ mod stream {
                 match piece {
                     Piece::Audio(bytes) => audio.extend(bytes),
                     Piece::Title(title) => titles.push((audio.len(), title)),
+                    Piece::Stretch(_) => panic!("a station's body is one recording"),
                 }
             }
             assert!(input.is_empty());
