@@ -23,6 +23,8 @@ use super::{Status, StreamError, StreamEvent, Wait};
 const NEAR: u64 = 256 * 1024;
 /// Pages that have to be free before more is fetched, once the store was full; with a small store, a quarter of it.
 const ROOMY: usize = 16;
+/// Borders between recordings that wait for the reader.
+const STRETCHES: usize = 1024;
 /// Events kept for a slow receiver.
 const EVENTS: usize = 64;
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tracing::{debug, info, warn};
 
-use super::{Known, NEAR, PAGE, Put, Shared, Stretch};
+use super::{Known, NEAR, PAGE, Put, STRETCHES, Shared, Stretch};
 use crate::stream::icy::{Station, StreamTitle};
 use crate::stream::{StreamError, StreamEvent, Wait, WaitReason};
 
@@ -134,6 +134,10 @@ impl Shared {
             state.stretches.pop_back();
         }
         state.titles.begin_anew(at);
+        if state.stretches.len() >= STRETCHES {
+            // A server may begin anew at every byte. The decoder finds its way in what it takes for one recording.
+            return;
+        }
         state.stretches.push_back(Stretch { at, content_type });
         drop(state);
         self.readable.notify_all();
