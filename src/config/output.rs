@@ -1,0 +1,58 @@
+//! `[output]`: the sound card.
+
+use serde::Deserialize;
+
+use super::{A_DAY_S, Complaint};
+
+/// `[output]`
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Output {
+    /// An ALSA device, `auto`, or several in order of preference.
+    pub device: Devices,
+    /// How much the card holds, in milliseconds.
+    pub buffer_ms: u64,
+    /// After so many seconds without sound the card is given back.
+    pub release_after_s: u64,
+}
+
+impl Default for Output {
+    fn default() -> Self {
+        Output { device: Devices(vec!["auto".to_owned()]), buffer_ms: 250, release_after_s: 10 }
+    }
+}
+
+/// One device or several in order of preference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Devices(pub Vec<String>);
+
+impl<'de> Deserialize<'de> for Devices {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "the name of an ALSA device, or a list of such names")]
+        enum OneOrMany {
+            One(String),
+            Many(Vec<String>),
+        }
+        Ok(Devices(match OneOrMany::deserialize(deserializer)? {
+            OneOrMany::One(device) => vec![device],
+            OneOrMany::Many(devices) => devices,
+        }))
+    }
+}
+
+impl Output {
+    pub(super) fn complaint(&self) -> Option<Complaint> {
+        let complain = |key, message: String| Some(Complaint { table: "output", key, message });
+        if self.device.0.is_empty() || self.device.0.iter().any(|name| name.trim().is_empty()) {
+            return complain("device", "name a device, for example \"auto\" or \"hw:CARD=DAC\"".to_owned());
+        }
+        if !(50..=2_000).contains(&self.buffer_ms) {
+            return complain("buffer_ms", "between 50 and 2000 milliseconds".to_owned());
+        }
+        if self.release_after_s > A_DAY_S {
+            return complain("release_after_s", format!("at most {A_DAY_S} seconds"));
+        }
+        None
+    }
+}
