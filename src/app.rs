@@ -54,7 +54,7 @@ impl App {
         let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
 
         let _claim = system::claim(&places.state)?;
-        let kept = playback::restore(places.state.clone(), &config.player);
+        let kept = playback::restore(places.state.clone(), &config.player, config.sound.settings());
         let plugins = Host::start(plugin_settings(&config, &places)).await.context("plugins")?;
         let streams = Streams::new(stream_settings(&config)).context("streams")?;
         let (output, sound) = Output::start(output_settings(&config)).context("the output thread")?;

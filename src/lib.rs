@@ -4,6 +4,7 @@ pub mod app;
 pub mod config;
 pub mod control;
 pub mod decode;
+pub mod dsp;
 pub mod output;
 pub mod playback;
 pub mod player;

@@ -9,12 +9,14 @@ use crate::system::Places;
 
 mod output;
 mod sections;
+mod sound;
 mod stream;
 #[cfg(test)]
 mod tests;
 
 pub use output::{Devices, Output};
 pub use sections::{Dbus, Files, Log, Player, Plugins, Resume};
+pub use sound::Sound;
 pub use stream::{Size, Stream};
 
 /// No time in the configuration is longer.
@@ -28,6 +30,8 @@ pub struct Config {
     pub dbus: Dbus,
     /// Where sound goes to.
     pub output: Output,
+    /// What is done to the samples.
+    pub sound: Sound,
     /// How tracks are fetched.
     pub stream: Stream,
     /// Which local files may be played.
@@ -133,6 +137,7 @@ impl Config {
         self.dbus
             .complaint()
             .or_else(|| self.output.complaint())
+            .or_else(|| self.sound.complaint())
             .or_else(|| self.stream.complaint())
             .or_else(|| self.player.complaint())
             .or_else(|| self.files.complaint())

@@ -31,6 +31,9 @@ fn a_mistake_is_shown_with_line_and_column() {
     assert!(wrong("[stream]\nsilence_s = 0\n").starts_with("segue.toml:2:1: silence_s: from 1"));
     let years = format!("[output]\nrelease_after_s = {}\n", i64::MAX);
     assert!(wrong(&years).starts_with("segue.toml:2:1: release_after_s: at most"));
+    assert!(wrong("[sound]\ncrossfade_ms = 12001\n").starts_with("segue.toml:2:1: crossfade_ms: at most"));
+    assert!(wrong("[sound]\nmono = true\npreamp_db = nan\n").starts_with("segue.toml:3:1: preamp_db: from"));
+    assert!(wrong("[sound]\nreplay_gain = \"loud\"\n").starts_with("segue.toml:2:15: "));
     assert!(wrong("[dbus\n").starts_with("segue.toml:1:"));
     assert!(wrong("[log]\nlevel = 3").starts_with("segue.toml:2:9: "));
 }
@@ -71,4 +74,24 @@ fn after_a_crash_it_plays_on_and_after_a_boot_it_waits() {
     assert_eq!(Resume::Stop.intent(playing, false), stopped);
     assert_eq!(Resume::Stop.intent(paused, true), paused);
     assert_eq!(Resume::Play.intent(stopped, true), stopped);
+}
+
+#[test]
+fn the_example_holds_every_key_with_its_default() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/segue.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(Config::parse(&text, &path).unwrap(), Config::default());
+    let page = std::fs::read_to_string(path.with_file_name("configuration.md")).unwrap();
+    let mut keys = 0;
+    for line in page.lines().filter(|line| line.starts_with("| `")) {
+        let key = line.split('`').nth(1).unwrap();
+        if key.chars().all(|c| c.is_ascii_lowercase() || c == '_') {
+            assert!(
+                text.contains(&format!("\n{key} = ")) || text.contains(&format!("\n# {key} = ")),
+                "{key}"
+            );
+            keys += 1;
+        }
+    }
+    assert!(keys >= 20, "only {keys} keys found on the page");
 }

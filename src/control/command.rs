@@ -1,8 +1,11 @@
 //! Every request that the player takes, as a value: the inward boundary.
 
+use std::time::Duration;
+
 use tokio::sync::{mpsc, oneshot};
 
 use super::state::{Buffer, Repeat};
+use crate::dsp::ReplayGain;
 use crate::track::{EntryId, TrackInfo, UriError};
 
 /// How many requests may wait for the player. It answers each at once, so a full channel means a flood.
@@ -36,6 +39,12 @@ pub enum Command {
     SetMute(bool),
     /// What happens at the end of an entry or of the queue.
     SetRepeat(Repeat),
+    /// Which loudness tags are followed.
+    SetReplayGain(ReplayGain),
+    /// Both ears hear both channels.
+    SetMono(bool),
+    /// How long one track fades into the next; zero is not at all.
+    SetCrossfade(Duration),
     /// Adds these behind the current entry and plays the first: `segue play URI…`, MPRIS `OpenUri`. What was
     /// queued stays and follows.
     PlayUris(Vec<String>),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::dsp;
 use crate::track::{EntryId, TrackInfo};
 
 /// What the player does.
@@ -197,6 +198,8 @@ pub struct State {
     pub volume: f64,
     /// Silenced.
     pub mute: bool,
+    /// What is to be done to the samples.
+    pub sound: dsp::Settings,
     /// The queue at a glance.
     pub queue: QueueState,
     /// What would have an effect.

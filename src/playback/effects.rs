@@ -57,6 +57,7 @@ impl Playback {
             Effect::Resume => self.hold(false),
             Effect::SetVolume(volume) => self.output.set_volume(volume as f32),
             Effect::SetMute(mute) => self.output.set_mute(mute),
+            Effect::SetSound(settings) => self.tell(Message::Sound(settings)),
             Effect::FetchInfo(entry, uri) => self.fetch_info(entry, uri),
             Effect::SaveQueue => self.keeper.queue_changed(),
             Effect::SaveState => self.keeper.state_changed(),

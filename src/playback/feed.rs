@@ -19,6 +19,7 @@ use super::feeder::{Message, Told};
 use super::open::OpenTrack;
 use super::work::{Conversion, Stage, Work};
 use crate::decode::{Converter, DecodeError};
+use crate::dsp;
 use crate::output::{BeginState, Mark, PcmWriter};
 use crate::player::Ticket;
 use crate::stream::StreamError;
@@ -37,6 +38,8 @@ pub(super) struct Feed {
     /// The track that was decoded to its end before one that was taken back: what comes next follows it.
     left: Option<Left>,
     generation: u64,
+    /// What is to be done to the samples.
+    sound: dsp::Settings,
     /// The end of the music is still to be announced to the output.
     end: Option<u64>,
 }
@@ -62,7 +65,18 @@ impl Feed {
         messages: Receiver<Message>,
         wake: Arc<EventFd>,
     ) -> Feed {
-        Feed { writer, told, messages, wake, current: None, next: None, left: None, generation: 0, end: None }
+        Feed {
+            writer,
+            told,
+            messages,
+            wake,
+            current: None,
+            next: None,
+            left: None,
+            generation: 0,
+            sound: dsp::Settings::default(),
+            end: None,
+        }
     }
 
     /// Works until the other end of the message channel is gone.
@@ -143,6 +157,7 @@ impl Feed {
             }
             Message::Measure(ticket) => self.measure(ticket),
             Message::TakeBack { ticket, generation } => self.take_back(ticket, generation),
+            Message::Sound(settings) => self.sound = settings,
             Message::End { generation } => self.end = Some(generation),
         }
     }

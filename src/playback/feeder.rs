@@ -13,6 +13,7 @@ use super::feed::Feed;
 use super::open::OpenTrack;
 use super::work::Part;
 use crate::decode::DecodeError;
+use crate::dsp;
 use crate::output::PcmWriter;
 use crate::player::Ticket;
 use crate::track::EntryId;
@@ -34,6 +35,8 @@ pub(super) enum Message {
     TakeBack { ticket: Ticket, generation: u64 },
     /// All bytes of this track are here: find out how long it is, where only its end tells.
     Measure(Ticket),
+    /// What is to be done to the samples from now on.
+    Sound(dsp::Settings),
     /// Nothing follows: let the ring be heard to its end.
     End { generation: u64 },
 }

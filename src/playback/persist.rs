@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 
 use crate::config::Player;
 use crate::control::Repeat;
+use crate::dsp;
 use crate::player::{Intent, MAX_ENTRIES, Machine, Queue, QueueEntry, Restored};
 use crate::system;
 use crate::track::{EntryId, TrackInfo};
@@ -65,7 +66,21 @@ struct StateFile {
     repeat: Repeat,
     volume: Option<f64>,
     mute: bool,
+    sound: Option<KeptSound>,
     station: bool,
+}
+
+/// What was set while the daemon ran holds over restarts, until the configuration says something else.
+#[derive(Serialize, Deserialize)]
+struct KeptSound {
+    set: dsp::Settings,
+    configured: dsp::Settings,
+}
+
+impl KeptSound {
+    fn beside(kept: Option<KeptSound>, configured: dsp::Settings) -> dsp::Settings {
+        kept.filter(|kept| kept.configured == configured).map_or(configured, |kept| kept.set)
+    }
 }
 
 /// What an earlier run left, and who keeps it from now on.
@@ -78,7 +93,7 @@ pub struct Kept {
 
 /// Reads queue and state from the folder; blocks on the disk. What is damaged is set aside.
 /// Must be called within a tokio runtime: later writes are made by a task of it.
-pub fn restore(folder: PathBuf, settings: &Player) -> Kept {
+pub fn restore(folder: PathBuf, settings: &Player, sound: dsp::Settings) -> Kept {
     let boot_id = system::boot_id();
     let queue = load::<QueueFile>(&folder.join("queue.json"));
     let state = load::<StateFile>(&folder.join("state.json")).unwrap_or_default();
@@ -91,9 +106,10 @@ pub fn restore(folder: PathBuf, settings: &Player) -> Kept {
         repeat: state.repeat,
         volume: state.volume.filter(|volume| volume.is_finite()),
         mute: state.mute,
+        sound: KeptSound::beside(state.sound, sound),
         station: state.station,
     };
-    Kept { restored, keeper: Keeper::new(folder, boot_id, settings.save_position_s) }
+    Kept { restored, keeper: Keeper::new(folder, boot_id, settings.save_position_s, sound) }
 }
 
 /// Reads one of the two files; one that another version wrote is set aside like a damaged one.
@@ -166,6 +182,8 @@ pub(super) struct Keeper {
     folder: PathBuf,
     boot_id: String,
     every: Option<Duration>,
+    /// As the configuration has it.
+    sound: dsp::Settings,
     position_saved: Instant,
     queue: Pending,
     state: Pending,
@@ -174,12 +192,13 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    fn new(folder: PathBuf, boot_id: String, save_position_s: u64) -> Keeper {
+    fn new(folder: PathBuf, boot_id: String, save_position_s: u64, sound: dsp::Settings) -> Keeper {
         let (writes, jobs) = mpsc::channel(WAITING_WRITES);
         Keeper {
             folder,
             boot_id,
             every: (save_position_s > 0).then(|| Duration::from_secs(save_position_s)),
+            sound,
             position_saved: Instant::now(),
             queue: Pending::default(),
             state: Pending::default(),
@@ -254,6 +273,7 @@ impl Keeper {
             repeat,
             volume: Some(volume),
             mute,
+            sound: Some(KeptSound { set: machine.sound(), configured: self.sound }),
             station: machine.is_station(),
         }
     }
@@ -299,5 +319,21 @@ async fn write_in_order(mut jobs: mpsc::Receiver<Write>) {
         if !std::mem::replace(&mut failing, true) {
             tracing::warn!(file = %shown, %error, "cannot keep queue and position; free space or check the folder");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_set_while_it_ran_holds_until_the_configuration_changes() {
+        let configured = dsp::Settings::default();
+        let set = dsp::Settings { mono: true, ..configured };
+        let kept = || Some(KeptSound { set, configured });
+        assert_eq!(KeptSound::beside(kept(), configured), set);
+        let changed = dsp::Settings { preamp_db: 3.0, ..configured };
+        assert_eq!(KeptSound::beside(kept(), changed), changed);
+        assert_eq!(KeptSound::beside(None, changed), changed);
     }
 }

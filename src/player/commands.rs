@@ -9,6 +9,7 @@ use super::slot::Slot;
 use crate::control::{
     Answer, Command, CommandError, ListedEntry, MAX_URIS_PER_CALL, Notice, QueueChange, Reason, Repeat,
 };
+use crate::dsp;
 use crate::track::{EntryId, Kind, TrackUri};
 
 /// The most entries that one `List` answers with.
@@ -49,6 +50,13 @@ impl Machine {
                 self.repeat = repeat;
                 effects.push(Effect::SaveState);
                 Ok(Answer::Done)
+            }
+            Command::SetReplayGain(mode) => {
+                self.set_sound(dsp::Settings { replay_gain: mode, ..self.sound }, effects)
+            }
+            Command::SetMono(mono) => self.set_sound(dsp::Settings { mono, ..self.sound }, effects),
+            Command::SetCrossfade(crossfade) => {
+                self.set_sound(dsp::Settings { crossfade, ..self.sound }, effects)
             }
             Command::PlayUris(uris) => self.play_uris(uris, effects),
             Command::Add { uris, before } => self.add(uris, before, effects),
@@ -167,6 +175,14 @@ impl Machine {
         self.jump(target, effects);
         self.sought(target, effects);
         effects.push(Effect::SaveState);
+        Ok(Answer::Done)
+    }
+
+    fn set_sound(&mut self, sound: dsp::Settings, effects: &mut Vec<Effect>) -> Outcome {
+        if sound != self.sound {
+            self.sound = sound;
+            effects.extend([Effect::SetSound(sound), Effect::SaveState]);
+        }
         Ok(Answer::Done)
     }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::control::Notice;
+use crate::dsp;
 use crate::track::{EntryId, TrackUri};
 
 /// Names one opening of a track. Never used again, so that a late answer is known to be late.
@@ -74,6 +75,8 @@ pub enum Effect {
     SetVolume(f64),
     /// Silence without touching the volume.
     SetMute(bool),
+    /// What is to be done to the samples that are decoded from now on.
+    SetSound(dsp::Settings),
     /// Ask the plugin what the track is called.
     FetchInfo(EntryId, TrackUri),
     /// The queue changed: keep it.

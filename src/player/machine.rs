@@ -11,6 +11,7 @@ use super::queue::Queue;
 use super::restart::Restarts;
 use super::slot::{Coming, NextSlot, Slot};
 use crate::control::{LastError, Notice, Reason, Repeat};
+use crate::dsp;
 use crate::track::{EntryId, TrackInfo, TrackUri};
 
 /// So many different tracks in a row may fail without a sound; then playback stops instead of racing on.
@@ -58,6 +59,8 @@ pub struct Restored {
     pub volume: Option<f64>,
     /// Silenced.
     pub mute: bool,
+    /// What is to be done to the samples.
+    pub sound: dsp::Settings,
     /// The entry is a station that was heard.
     pub station: bool,
 }
@@ -70,6 +73,7 @@ pub struct Machine {
     pub(super) repeat: Repeat,
     pub(super) volume: f64,
     pub(super) mute: bool,
+    pub(super) sound: dsp::Settings,
 
     pub(super) intent: Intent,
     pub(super) reason: Reason,
@@ -128,6 +132,7 @@ impl Machine {
             repeat: restored.repeat,
             volume: restored.volume.unwrap_or(1.0).clamp(0.0, 1.0),
             mute: restored.mute,
+            sound: restored.sound,
             reason: Reason::None,
             current,
             anchor,
@@ -159,9 +164,10 @@ impl Machine {
         }
     }
 
-    /// What to do right after the start: sets the volume, and plays on where that is wanted.
+    /// What to do right after the start: sets volume and sound, and plays on where that is wanted.
     pub fn start(&mut self) -> Vec<Effect> {
-        let mut effects = vec![Effect::SetVolume(self.volume), Effect::SetMute(self.mute)];
+        let mut effects =
+            vec![Effect::SetVolume(self.volume), Effect::SetMute(self.mute), Effect::SetSound(self.sound)];
         if let (Intent::Playing, Some(entry)) = (self.intent, self.current) {
             self.begin(entry, self.anchor, &mut effects);
         }
@@ -176,6 +182,11 @@ impl Machine {
     /// What the person wants.
     pub fn intent(&self) -> Intent {
         self.intent
+    }
+
+    /// What is to be done to the samples.
+    pub fn sound(&self) -> dsp::Settings {
+        self.sound
     }
 
     /// Volume, mute and repeat mode.

@@ -22,6 +22,7 @@ impl Machine {
             current: self.visible_entry(),
             volume: self.volume,
             mute: self.mute,
+            sound: self.sound,
             queue: QueueState {
                 length: u32::try_from(self.queue.len()).unwrap_or(u32::MAX),
                 revision: self.queue.revision(),

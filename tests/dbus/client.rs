@@ -1,8 +1,10 @@
 //! `segue`, as a shell sees it.
 
 use std::process::{Output, Stdio};
+use std::time::Duration;
 
 use segue::control::{Command, Notice, Reason, Status};
+use segue::dsp::ReplayGain;
 use segue::track::EntryId;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{ChildStdout, Command as Program};
@@ -49,6 +51,9 @@ async fn each_verb_becomes_its_command() {
         (&["seek", "0:09"], Command::SetPosition(EntryId(4), 9_000_000)),
         (&["volume", "40"], Command::SetVolume(0.4)),
         (&["mute", "on"], Command::SetMute(true)),
+        (&["sound", "replaygain", "auto"], Command::SetReplayGain(ReplayGain::Auto)),
+        (&["sound", "mono", "on"], Command::SetMono(true)),
+        (&["sound", "crossfade", "2.5"], Command::SetCrossfade(Duration::from_millis(2_500))),
         (&["queue", "clear"], Command::Clear),
         (&["queue", "play", "7"], Command::PlayEntry(EntryId(7))),
         (&["queue", "add", "segue:demo:track:1"], {

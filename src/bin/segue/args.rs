@@ -57,6 +57,11 @@ pub enum Verb {
         #[arg(value_name = "on|off")]
         wanted: Switch,
     },
+    /// Show or set what is done to the samples
+    Sound {
+        #[command(subcommand)]
+        action: Option<SoundAction>,
+    },
     /// What is playing, and how it stands
     Status {
         /// As JSON, for programs
@@ -87,6 +92,31 @@ pub enum Verb {
         #[command(subcommand)]
         action: PluginAction,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum SoundAction {
+    /// Follow loudness tags
+    Replaygain {
+        #[arg(value_parser = ["off", "track", "album", "auto"])]
+        mode: String,
+    },
+    /// Both ears hear both channels
+    Mono {
+        #[arg(value_name = "on|off")]
+        wanted: Switch,
+    },
+    /// Let one track fade into the next, but not within an album; 0 turns it off
+    Crossfade {
+        /// From 0 to 12
+        #[arg(value_name = "SECONDS", value_parser = crossfade_seconds)]
+        seconds: f64,
+    },
+}
+
+fn crossfade_seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.0..=12.0).contains(seconds));
+    seconds.ok_or_else(|| "a number of seconds from 0 to 12".to_owned())
 }
 
 #[derive(Debug, Subcommand)]

@@ -10,6 +10,7 @@ mod playback;
 mod plugins;
 mod queue;
 mod search;
+mod sound;
 mod status;
 mod track;
 
@@ -61,6 +62,7 @@ async fn run(args: Args) -> Result<(), Failure> {
         Verb::Seek { to } => playback::seek(&daemon, to).await,
         Verb::Volume { percent } => playback::volume(&daemon, &mut out, percent).await,
         Verb::Mute { wanted } => playback::mute(&daemon, wanted).await,
+        Verb::Sound { action } => sound::run(&daemon, &mut out, action).await,
         Verb::Status { json, follow: false, .. } => status::show(&daemon, &mut out, json).await,
         Verb::Status { json, until_stopped, .. } => {
             follow::follow(&daemon, &mut out, json, until_stopped).await

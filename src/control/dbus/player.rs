@@ -1,5 +1,7 @@
 //! `org.segue.Player1`: playback with all that MPRIS has no word for.
 
+use std::time::Duration;
+
 use zbus::interface;
 use zbus::object_server::SignalEmitter;
 
@@ -7,6 +9,7 @@ use super::errors::Error;
 use super::values::{Dict, buffer, check_uris, check_volume, entry_number, last_error, micros, output, text};
 use super::{Player, signals};
 use crate::control::{Answer, Command, State};
+use crate::dsp::{LONGEST_CROSSFADE, ReplayGain};
 
 /// Times are signed microseconds; entry 0 is no entry.
 pub struct Player1 {
@@ -107,6 +110,44 @@ impl Player1 {
     }
 
     #[zbus(property)]
+    fn replay_gain(&self) -> &'static str {
+        self.player.now().sound.replay_gain.as_str()
+    }
+
+    #[zbus(property)]
+    async fn set_replay_gain(&self, mode: String) -> Result<(), Error> {
+        let known = ReplayGain::ALL.into_iter().find(|known| known.as_str() == mode);
+        let mode = known
+            .ok_or_else(|| Error::BadArgument("ReplayGain is one of off, track, album and auto".into()))?;
+        self.set_sound(Command::SetReplayGain(mode)).await
+    }
+
+    #[zbus(property)]
+    fn mono(&self) -> bool {
+        self.player.now().sound.mono
+    }
+
+    #[zbus(property)]
+    async fn set_mono(&self, mono: bool) -> Result<(), Error> {
+        self.set_sound(Command::SetMono(mono)).await
+    }
+
+    #[zbus(property)]
+    fn crossfade_ms(&self) -> u32 {
+        crossfade_ms(&self.player.now())
+    }
+
+    #[zbus(property)]
+    async fn set_crossfade_ms(&self, length: u32) -> Result<(), Error> {
+        let length = Duration::from_millis(u64::from(length));
+        if length > LONGEST_CROSSFADE {
+            let longest = LONGEST_CROSSFADE.as_millis();
+            return Err(Error::BadArgument(format!("CrossfadeMs is at most {longest}")));
+        }
+        self.set_sound(Command::SetCrossfade(length)).await
+    }
+
+    #[zbus(property)]
     fn device(&self) -> String {
         text(&self.player.now().output.device)
     }
@@ -139,6 +180,16 @@ impl Player1 {
     }
 }
 
+impl Player1 {
+    async fn set_sound(&self, command: Command) -> Result<(), Error> {
+        self.player.set(command, |told, now| told.sound = now.sound).await
+    }
+}
+
+fn crossfade_ms(state: &State) -> u32 {
+    u32::try_from(state.sound.crossfade.as_millis()).unwrap_or(u32::MAX)
+}
+
 fn current(state: &State) -> u64 {
     entry_number(state.current.as_ref().map(|current| current.entry))
 }
@@ -150,6 +201,9 @@ pub fn changes(old: &State, new: &State) -> Dict {
     changes.compare("StateReason", |state| state.reason.as_str());
     changes.compare("Volume", |state| state.volume);
     changes.compare("Mute", |state| state.mute);
+    changes.compare("ReplayGain", |state| state.sound.replay_gain.as_str());
+    changes.compare("Mono", |state| state.sound.mono);
+    changes.compare("CrossfadeMs", crossfade_ms);
     changes.compare("Device", |state| text(&state.output.device));
     changes.compare("LastError", |state| last_error(state.last_error.as_ref()));
     changes.compare("Current", current);
