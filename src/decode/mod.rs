@@ -5,20 +5,17 @@
 //! folder. What those get wrong is put right in [`source`] and [`quirks`], so that a recording that was
 //! cut into tracks plays as one again.
 
-mod convert;
 mod error;
 mod input;
 mod link;
 mod quirks;
 mod registry;
-mod resample;
 mod samples;
 mod source;
 mod tags;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
-pub use convert::{ConvertError, Converter};
 pub use error::DecodeError;
 pub use input::{FileInput, Hints, Input};
 pub use source::{Decoder, Landed};

@@ -1,7 +1,6 @@
 //! Real files from real encoders, decoded and compared with what went in.
 
-mod conversion;
-mod fixture;
+pub(crate) mod fixture;
 mod formats;
 mod gapless;
 mod robustness;

@@ -2,7 +2,7 @@
 
 use super::names;
 use super::open::OpenTrack;
-use crate::decode::Converter;
+use crate::dsp::Converter;
 use crate::output::CardFormat;
 use crate::player::Ticket;
 use crate::track::{SourceFormat, TrackInfo};

@@ -1,7 +1,6 @@
 //! From the source's rate and channels to the card's.
 
 use super::resample::Resampler;
-use super::samples::from_float;
 use crate::track::SourceFormat;
 
 /// Rates above this are no sound.
@@ -195,4 +194,9 @@ fn to_floats(input: &[i32], out: &mut Vec<f32>) {
 
 fn to_ints(input: &[f32], out: &mut Vec<i32>) {
     out.extend(input.iter().map(|&s| from_float(f64::from(s))));
+}
+
+/// A float sample as a left-justified integer. The cast saturates, and NaN becomes silence.
+fn from_float(sample: f64) -> i32 {
+    (sample * 2_147_483_648.0).round() as i32
 }

@@ -1,7 +1,7 @@
 //! Rates and channels.
 
-use super::fixture::*;
-use crate::decode::Converter;
+use crate::decode::tests::fixture::*;
+use crate::dsp::Converter;
 use crate::track::SourceFormat;
 
 fn format(rate: u32, channels: u16) -> SourceFormat {

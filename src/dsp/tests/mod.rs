@@ -1,0 +1,3 @@
+//! Signals through the chain, measured.
+
+mod conversion;
