@@ -15,6 +15,7 @@ use super::quirks::{mkv, mp4};
 use super::registry::{self, Container, Reader};
 use super::samples;
 use super::tags::{self, Tags};
+use crate::dsp::Loudness;
 use crate::track::{SourceFormat, TrackInfo};
 
 mod jump;
@@ -108,6 +109,11 @@ impl Decoder {
         let exact = exact.map(|frames| Duration::from_secs_f64(frames as f64 / f64::from(rate)));
         info.duration = exact.or(self.estimate);
         info
+    }
+
+    /// What its tags say about how loud it is.
+    pub fn loudness(&self) -> Loudness {
+        self.tags.loudness()
     }
 
     /// How many streams of a chain are behind. When it has changed after a call of [`Decoder::next`], tags and

@@ -3,13 +3,17 @@
 use symphonia::core::formats::FormatReader;
 use symphonia::core::meta::{MetadataRevision, RawValue, StandardTag, Tag};
 
+use crate::dsp::Loudness;
 use crate::track::TrackInfo;
+
+mod loudness;
 
 /// What a reader's metadata says: about the track, and about silence that the encoder added.
 #[derive(Debug, Default)]
 pub(super) struct Tags {
     pub(super) info: TrackInfo,
     pub(super) itunes_gapless: Option<ItunesGapless>,
+    loudness: loudness::Found,
 }
 
 /// Apple's `iTunSMPB`: frames to drop at the beginning, and the length of the recording.
@@ -47,6 +51,10 @@ pub(super) fn read(reader: &mut dyn FormatReader) -> Tags {
 }
 
 impl Tags {
+    pub(super) fn loudness(&self) -> Loudness {
+        self.loudness.loudness()
+    }
+
     fn add(&mut self, revision: &MetadataRevision) {
         let mut info = TrackInfo::default();
         let per_track = revision.per_track.iter().flat_map(|track| &track.metadata.tags);
@@ -56,6 +64,7 @@ impl Tags {
             {
                 self.itunes_gapless = ItunesGapless::parse(text);
             }
+            self.loudness.add(tag);
             add_tag(&mut info, tag);
         }
         // What comes later is closer to the sound.

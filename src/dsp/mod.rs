@@ -1,10 +1,14 @@
 //! What is done to samples between the decoder and the ring, where something has to be done.
 
-mod convert;
+mod chain;
+mod limiter;
+mod loudness;
+mod mix;
 mod resample;
 mod settings;
 #[cfg(test)]
 mod tests;
 
-pub use convert::{ConvertError, Converter};
+pub use chain::{Chain, ConvertError};
+pub use loudness::{Amplification, Level, Loudness};
 pub use settings::{LONGEST_CROSSFADE, ReplayGain, Settings};

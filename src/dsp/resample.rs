@@ -58,6 +58,16 @@ impl Resampler {
         })
     }
 
+    /// Frames, as they will come out, that have been taken and not given yet.
+    pub(super) fn held(&self) -> u64 {
+        self.due().saturating_sub(self.given)
+    }
+
+    /// As many frames as were taken are so many on the other side.
+    fn due(&self) -> u64 {
+        (self.taken * self.to + self.from / 2) / self.from
+    }
+
     /// Takes `input` and appends what is ready to `out`.
     pub(super) fn process(&mut self, input: &[f32], out: &mut Vec<f32>) {
         self.queue.extend_from_slice(input);
@@ -73,7 +83,7 @@ impl Resampler {
 
     /// Appends the rest: after it, the output is as long as the input was, to a frame. Then begins anew.
     pub(super) fn flush(&mut self, out: &mut Vec<f32>) {
-        let due = (self.taken * self.to + self.from / 2) / self.from;
+        let due = self.due();
         let block = self.fft.input_frames_next() * self.channels;
         while self.given < due {
             self.queue.resize(block, 0.0);

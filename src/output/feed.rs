@@ -12,6 +12,7 @@ use super::format::SourceFormat;
 use super::history::History;
 use super::marks::{Mark, Note, What};
 use super::playhead::duration;
+use super::treatment::Treatment;
 use crate::track::EntryId;
 
 /// Notes that may wait in the ring or in the card; the writer waits while there are more.
@@ -59,6 +60,8 @@ pub(super) struct Feed {
     pub generation: u64,
     /// Their source's format.
     pub format: Option<SourceFormat>,
+    /// Their samples are not the source's own.
+    pub treated: bool,
     /// The last that was taken, but for marks, is an end or a change of format.
     ended: bool,
     discard: Option<u64>,
@@ -82,6 +85,7 @@ impl Feed {
             heard: 0,
             generation: 0,
             format: None,
+            treated: false,
             ended: false,
             discard: None,
             hole: None,
@@ -139,8 +143,10 @@ impl Feed {
                 }
                 self.discard = None;
                 self.generation = note.generation;
-                if let What::Continue(format) | What::SetUp { format, .. } = note.what {
-                    self.format = Some(format);
+                match note.what {
+                    What::Continue(format) | What::SetUp { format, .. } => self.format = Some(format),
+                    What::Mark(mark) => self.treated = mark.treatment != Treatment::NONE,
+                    What::End => {}
                 }
                 self.ended |= note.what.stops();
                 self.upcoming.pop_front();

@@ -34,6 +34,7 @@ impl Bench {
             source_frame: 0,
             opening: 0,
             part: 0,
+            treatment: crate::output::Treatment::NONE,
         };
         self.note(generation, What::Mark(mark));
     }

@@ -106,34 +106,6 @@ impl Abilities {
     }
 }
 
-/// Why what is heard is not what the decoder made, or None when it is bit for bit. (What a lossy codec left out
-/// was lost before; its decoder makes 32 bits.)
-pub(super) fn alteration(
-    source: &SourceFormat,
-    card: &CardFormat,
-    device: &str,
-    converts: bool,
-    volume: f32,
-    muted: bool,
-) -> Option<String> {
-    if muted {
-        return Some("muted".into());
-    }
-    if volume != 1.0 {
-        return Some(format!("software volume at {:.0} %", volume * 100.0));
-    }
-    if source.rate != card.rate {
-        return Some(format!("the card runs at {} Hz", card.rate));
-    }
-    if source.channels != card.channels {
-        return Some(format!("the card runs with {} channels", card.channels));
-    }
-    if source.bits > card.sample.bits() {
-        return Some(format!("the card takes {} bits", card.sample.bits()));
-    }
-    converts.then(|| format!("the ALSA device “{device}” may convert"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,24 +149,5 @@ mod tests {
     #[test]
     fn an_unusual_rate_is_left_to_the_card() {
         assert_eq!(card(&[48_000], SampleFormat::S16).choose(&source(37_800, 2)), None);
-    }
-
-    #[test]
-    fn the_reason_names_what_alters_the_samples() {
-        let c = CardFormat { rate: 48_000, channels: 2, sample: SampleFormat::S16 };
-        let why = |s: &SourceFormat, v, m| alteration(s, &c, "hw:0", false, v, m);
-        assert_eq!(why(&source(48_000, 2), 1.0, false), None);
-        assert_eq!(why(&source(48_000, 2), 0.4, false).unwrap(), "software volume at 40 %");
-        assert_eq!(why(&source(44_100, 2), 1.0, false).unwrap(), "the card runs at 48000 Hz");
-        let lossy = SourceFormat { bits: 32, lossy: true, ..source(48_000, 2) };
-        assert_eq!(why(&lossy, 1.0, false).unwrap(), "the card takes 16 bits");
-        let wide = CardFormat { sample: SampleFormat::S32, ..c };
-        assert_eq!(alteration(&lossy, &wide, "hw:0", false, 1.0, false), None);
-        let deep = SourceFormat { bits: 24, ..source(48_000, 2) };
-        assert_eq!(why(&deep, 1.0, false).unwrap(), "the card takes 16 bits");
-        assert_eq!(
-            alteration(&source(48_000, 2), &c, "default", true, 1.0, false).unwrap(),
-            "the ALSA device “default” may convert"
-        );
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::format::{Abilities, CardFormat, SourceFormat};
+use super::treatment::Treatment;
 use crate::track::EntryId;
 
 /// Where an entry's sound begins in the ring. The entry *begins when its mark is heard*.
@@ -20,6 +21,8 @@ pub struct Mark {
     pub opening: u64,
     /// Which part of the recording begins or goes on here, such as a station's title; the sender's own number.
     pub part: u64,
+    /// What was done to its samples.
+    pub treatment: Treatment,
 }
 
 /// Something that holds from one frame of the ring on.

@@ -29,6 +29,7 @@ mod playhead;
 mod refill;
 mod shared;
 mod thread;
+mod treatment;
 mod volume;
 mod writer;
 
@@ -47,6 +48,7 @@ pub use playhead::Playhead;
 pub use shared::Settings;
 use shared::Shared;
 use thread::{Links, OutputThread, TakeBack};
+pub use treatment::Treatment;
 pub use writer::{BeginState, PcmWriter};
 
 /// Events that may wait for their reader.
@@ -185,14 +187,9 @@ impl Output {
         let opened = lock(&shared.opened).clone();
         let source = shared.source();
         let reason = match (&source, &opened.card) {
-            (Some(source), Some(card)) => Some(format::alteration(
-                source,
-                card,
-                &opened.device,
-                opened.converts,
-                shared.volume(),
-                shared.muted(),
-            )),
+            (Some(source), Some(card)) => {
+                Some(shared.path(*source, *card, &opened.device, opened.converts).alteration())
+            }
             _ => None,
         };
         Facts {

@@ -127,6 +127,7 @@ impl Published {
             source_frame: 0,
             opening: words[9],
             part: 0,
+            treatment: super::Treatment::NONE,
         };
         Observation {
             current: (words[0] & 2 != 0).then_some(Current { mark, at: words[5] }),
@@ -151,6 +152,7 @@ mod tests {
             source_frame: 0,
             opening: 5,
             part: 0,
+            treatment: super::super::Treatment::NONE,
         };
         Observation {
             current: Some(Current { mark, at: 1000 }),

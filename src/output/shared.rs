@@ -10,6 +10,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use super::format::{CardFormat, SourceFormat};
 use super::playhead::Published;
+use super::treatment::{SoundPath, Treatment};
 
 /// Settings of the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +71,7 @@ pub(super) struct Shared {
     pub delay_ns: AtomicU64,
     pub buffered_ns: AtomicU64,
     source: AtomicU64,
+    treatment: AtomicU64,
     /// Locked by the output thread only while it opens or closes a device, never while it plays.
     pub opened: Mutex<Opened>,
 }
@@ -100,6 +102,7 @@ impl Shared {
             delay_ns: AtomicU64::new(0),
             buffered_ns: AtomicU64::new(0),
             source: AtomicU64::new(0),
+            treatment: AtomicU64::new(0),
             opened: Mutex::new(Opened::default()),
         };
         Ok((shared, listener))
@@ -142,6 +145,23 @@ impl Shared {
     /// What samples are multiplied by.
     pub fn gain(&self) -> f32 {
         if self.muted() { 0.0 } else { self.volume() }
+    }
+
+    /// What is done to what is heard.
+    pub fn set_treatment(&self, treatment: Treatment) {
+        self.treatment.store(treatment.word(), Relaxed);
+    }
+
+    /// All that stands between `source` and `card`.
+    pub fn path<'a>(
+        &self,
+        source: SourceFormat,
+        card: CardFormat,
+        device: &'a str,
+        converts: bool,
+    ) -> SoundPath<'a> {
+        let treatment = Treatment::from_word(self.treatment.load(Relaxed));
+        SoundPath { source, treatment, volume: self.volume(), muted: self.muted(), card, device, converts }
     }
 
     /// The source that is heard, packed into one word.

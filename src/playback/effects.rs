@@ -29,6 +29,11 @@ impl Playback {
                 self.forget(ticket);
                 self.tell(Message::Abandon(ticket));
             }
+            Effect::Place(ticket, place) => {
+                if let Some(track) = self.held.get_mut(&ticket).and_then(|held| held.track.as_mut()) {
+                    track.place = place;
+                }
+            }
             Effect::Feed { ticket, generation } => {
                 let track = self.take_track(ticket);
                 self.tell(Message::Feed { ticket, track, generation });

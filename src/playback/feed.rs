@@ -17,12 +17,13 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::actor::Inbox;
 use super::feeder::{Message, Told};
 use super::open::OpenTrack;
-use super::work::{Conversion, Stage, Work};
+use super::work::{Stage, Work};
 use crate::decode::DecodeError;
-use crate::dsp::{self, Converter};
+use crate::dsp;
 use crate::output::{BeginState, Mark, PcmWriter};
 use crate::player::Ticket;
 use crate::stream::StreamError;
+use crate::track::SourceFormat;
 
 /// While the ring is full the thread looks again after this time even if nobody wakes it.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -157,7 +158,12 @@ impl Feed {
             }
             Message::Measure(ticket) => self.measure(ticket),
             Message::TakeBack { ticket, generation } => self.take_back(ticket, generation),
-            Message::Sound(settings) => self.sound = settings,
+            Message::Sound(settings) => {
+                self.sound = settings;
+                if let Some(work) = &mut self.current {
+                    work.change_sound(&settings);
+                }
+            }
             Message::End { generation } => self.end = Some(generation),
         }
     }
@@ -166,7 +172,7 @@ impl Feed {
         let handed_over_before = || self.next.take_if(|(next, _)| *next == ticket).map(|(_, track)| track);
         if let Some(track) = track.or_else(handed_over_before) {
             self.left = None;
-            self.current = Some(Work::new(ticket, track, None));
+            self.current = Some(Work::new(ticket, track));
         } else {
             // It was taken as the next track a moment ago: begin it anew.
             self.seek(ticket, Duration::ZERO);
@@ -242,6 +248,12 @@ impl Feed {
         match work.stage {
             Stage::Decoding => self.decode(),
             Stage::Ending => {
+                // A track that is shorter than what the chain holds back has its mark all the same.
+                let (format, sounded) = (work.track.decoder.format(), work.sounded);
+                if sounded && !self.mark(format) {
+                    return Step::WaitForRoom;
+                }
+                let Some(work) = &mut self.current else { return Step::WaitForMessage };
                 work.stage = Stage::AtEnd;
                 if work.undecided {
                     return Step::Again;
@@ -264,6 +276,7 @@ impl Feed {
             Ok(Some(_)) => {
                 if let Some(part) = work.new_part() {
                     // Its mark stands where its sound begins.
+                    work.begin_part(&self.sound);
                     work.unmarked.get_or_insert(before);
                     let told = Told::Part(work.ticket, part);
                     self.tell(told);
@@ -285,72 +298,63 @@ impl Feed {
         let BeginState::Ready(to) = self.writer.begin(from, self.generation) else {
             return Step::WaitForRoom;
         };
-        let fits = |conversion: &Conversion| conversion.from == from && conversion.to == to;
-        if !work.converter.as_ref().is_some_and(fits) {
-            match Converter::new(from, to.rate, to.channels) {
-                Ok(convert) => work.converter = Some(Conversion { from, to, convert }),
-                Err(error) => {
-                    work.pcm.clear();
-                    let codec = work.track.decoder.codec().to_owned();
-                    let reached = from.time_of(work.track.decoder.position());
-                    self.failed(DecodeError::Unsupported { codec, reason: error.to_string() }, reached);
-                    return Step::Again;
-                }
-            }
+        if let Err(error) = work.process(from, to, &self.sound) {
+            work.pcm.clear();
+            let codec = work.track.decoder.codec().to_owned();
+            let reached = from.time_of(work.track.decoder.position());
+            self.failed(DecodeError::Unsupported { codec, reason: error.to_string() }, reached);
         }
-        work.ready.clear();
-        work.written = 0;
-        if let Some(conversion) = &mut work.converter {
-            if conversion.convert.is_identity() {
-                std::mem::swap(&mut work.ready, &mut work.pcm);
-            } else {
-                conversion.convert.process(&work.pcm, &mut work.ready);
-            }
-        }
-        work.pcm.clear();
         Step::Again
     }
 
     fn write(&mut self) -> Step {
         let Some(work) = &mut self.current else { return Step::WaitForMessage };
-        let format = work.converter.as_ref().map_or(work.track.decoder.format(), |made| made.from);
+        let format = work.conversion.as_ref().map_or(work.track.decoder.format(), |made| made.from);
         let BeginState::Ready(card) = self.writer.begin(format, self.generation) else {
             return Step::WaitForRoom;
         };
-        if let Some(frame) = work.unmarked {
-            let mark = Mark {
-                entry: work.track.entry,
-                generation: self.generation,
-                position: format.time_of(frame),
-                source_frame: frame,
-                opening: work.ticket.0,
-                part: work.part,
-            };
-            if !self.writer.mark(mark) {
-                return Step::WaitForRoom;
-            }
-            work.unmarked = None;
+        if work.before_mark == 0 && !self.mark(format) {
+            return Step::WaitForRoom;
         }
-        let frames = self.writer.write(&work.ready[work.written..]);
+        let Some(work) = &mut self.current else { return Step::WaitForMessage };
+        let channels = usize::from(card.channels);
+        let mut ready = &work.ready[work.written..];
+        if work.unmarked.is_some() {
+            let most = usize::try_from(work.before_mark).unwrap_or(usize::MAX).saturating_mul(channels);
+            ready = &ready[..most.min(ready.len())];
+        }
+        let frames = self.writer.write(ready);
         if frames == 0 {
             return Step::WaitForRoom;
         }
-        work.written += frames * usize::from(card.channels);
+        work.written += frames * channels;
+        work.before_mark = work.before_mark.saturating_sub(frames as u64);
         Step::Again
+    }
+
+    /// Sets the mark that is due; false if too many wait.
+    fn mark(&mut self, format: SourceFormat) -> bool {
+        let Some(work) = &mut self.current else { return true };
+        let Some(frame) = work.unmarked else { return true };
+        let set = self.writer.mark(Mark {
+            entry: work.track.entry,
+            generation: self.generation,
+            position: format.time_of(frame),
+            source_frame: frame,
+            opening: work.ticket.0,
+            part: work.part,
+            treatment: work.treatment(&self.sound),
+        });
+        work.unmarked = work.unmarked.filter(|_| !set);
+        set
     }
 
     fn at_end(&mut self) {
         let Some(work) = &mut self.current else { return };
         work.stage = Stage::Ending;
         let format = work.track.decoder.format();
-        let joins = self.next.as_ref().is_some_and(|(_, next)| next.decoder.format() == format);
-        work.ready.clear();
-        work.written = 0;
-        if let Some(conversion) = &mut work.converter
-            && !joins
-            && !conversion.convert.is_identity()
-        {
-            conversion.convert.flush(&mut work.ready);
+        if !self.next.as_ref().is_some_and(|(_, next)| next.decoder.format() == format) {
+            work.finish();
         }
     }
 
@@ -372,9 +376,11 @@ impl Feed {
         let Some(before) = self.current.take() else { return };
         let joins = before.track.decoder.format() == track.decoder.format();
         let entry = track.entry;
-        let converter = if joins { before.converter } else { None };
-        let follows = Some(before.ticket);
-        self.current = Some(Work { follows, ..Work::new(ticket, track, converter) });
+        let mut work = Work { follows: Some(before.ticket), ..Work::new(ticket, track) };
+        if let Some(conversion) = before.conversion.filter(|_| joins) {
+            work.join(conversion, &self.sound);
+        }
+        self.current = Some(work);
         self.tell(Told::TookNext { from: before.ticket, ticket, entry });
     }
 
@@ -384,7 +390,7 @@ impl Feed {
         let Some(Left { from, instead_of }) = self.left.take() else { return };
         let Some((ticket, track)) = self.next.take() else { return };
         let entry = track.entry;
-        let work = Work::new(ticket, track, None);
+        let work = Work::new(ticket, track);
         self.current = Some(Work { follows: Some(from), behind: instead_of, ..work });
         self.tell(Told::TookNext { from, ticket, entry });
     }

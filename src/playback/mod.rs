@@ -13,6 +13,7 @@ mod feeder;
 mod names;
 mod open;
 mod persist;
+mod processing;
 mod work;
 
 pub use actor::{Parts, Playback};

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use super::actor::Inbox;
 use crate::decode::{DecodeError, Decoder, Hints, Input};
-use crate::player::{Failure, OpenedTrack, Ticket};
+use crate::player::{Failure, OpenedTrack, Place, Ticket};
 use crate::plugin::{ErrorCode, Host};
 use crate::stream::{Reader, StreamError, StreamEvent, StreamHandle, Streams, UserFolders, WaitReason};
 use crate::track::{
@@ -46,6 +46,8 @@ pub(super) struct OpenTrack {
     pub stream: StreamHandle,
     /// The frame that the decoder gives next.
     pub start_frame: u64,
+    /// Where it stands in the queue.
+    pub place: Place,
 }
 
 /// What opening needs.
@@ -138,7 +140,7 @@ impl Opener {
             start: decoder.format().time_of(start_frame),
             live,
         };
-        Ok((Box::new(OpenTrack { entry, decoder, stream, start_frame }), facts))
+        Ok((Box::new(OpenTrack { entry, decoder, stream, start_frame, place: Place::default() }), facts))
     }
 
     /// Asks the plugin, with patience where it asks for patience, and without an end while the network is away.

@@ -2,10 +2,9 @@
 
 use super::names;
 use super::open::OpenTrack;
-use crate::dsp::Converter;
-use crate::output::CardFormat;
+use super::processing::Conversion;
 use crate::player::Ticket;
-use crate::track::{SourceFormat, TrackInfo};
+use crate::track::TrackInfo;
 
 /// A part of a recording: a station's title, a link of a chain.
 #[derive(Debug)]
@@ -31,22 +30,19 @@ pub(super) struct Work {
     /// What of it is ready for the ring, at the card's rate, and how many samples of that are in it already.
     pub(super) ready: Vec<i32>,
     pub(super) written: usize,
-    pub(super) converter: Option<Conversion>,
+    pub(super) conversion: Option<Conversion>,
     /// The frame of the source that the next sound begins with, while its mark is not set yet.
     pub(super) unmarked: Option<u64>,
+    /// So many frames go to the ring before that mark: of the track before, or from before a change.
+    pub(super) before_mark: u64,
+    /// Some of its own sound is in the chain or behind it, since that mark is wanted.
+    pub(super) sounded: bool,
     /// Number of the part of the recording that is being decoded, and the links of the chain before it.
     pub(super) part: u64,
     pub(super) links: u32,
     /// It failed, and whether it is opened again or the next one follows is not decided yet.
     pub(super) undecided: bool,
     pub(super) stage: Stage,
-}
-
-/// A converter and what it was made for.
-pub(super) struct Conversion {
-    pub(super) from: SourceFormat,
-    pub(super) to: CardFormat,
-    pub(super) convert: Converter,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,7 +57,7 @@ pub(super) enum Stage {
 }
 
 impl Work {
-    pub(super) fn new(ticket: Ticket, track: Box<OpenTrack>, converter: Option<Conversion>) -> Work {
+    pub(super) fn new(ticket: Ticket, track: Box<OpenTrack>) -> Work {
         let unmarked = Some(track.start_frame);
         // What a station's first bytes say is about what it plays, and shown when that is heard.
         let links = if track.stream.is_live() { u32::MAX } else { track.decoder.links_before() };
@@ -73,8 +69,10 @@ impl Work {
             pcm: Vec::new(),
             ready: Vec::new(),
             written: 0,
-            converter,
+            conversion: None,
             unmarked,
+            before_mark: 0,
+            sounded: false,
             part: 0,
             links,
             undecided: false,
@@ -101,8 +99,10 @@ impl Work {
         self.pcm.clear();
         self.ready.clear();
         self.written = 0;
-        self.converter = None;
+        self.conversion = None;
         self.unmarked = Some(frame);
+        self.before_mark = 0;
+        self.sounded = false;
         self.undecided = false;
         self.stage = Stage::Decoding;
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::album::Place;
 use crate::control::Notice;
 use crate::dsp;
 use crate::track::{EntryId, TrackUri};
@@ -27,6 +28,8 @@ pub enum Effect {
     },
     /// Whatever this ticket opened or is opening is not wanted any more.
     Abandon(Ticket),
+    /// Where this opened track stands in the queue; before it is decoded.
+    Place(Ticket, Place),
     /// Decode this opened track now, in place of what was decoded before.
     Feed {
         /// The opened track.

@@ -82,6 +82,10 @@ impl Machine {
         {
             self.slot = Slot::Feeding { ticket };
             self.reason = Reason::None;
+            if let Some(entry) = self.current {
+                self.learn(entry, &info, Source::Container, effects);
+                effects.push(Effect::Place(ticket, self.place(entry)));
+            }
             effects.push(Effect::Feed { ticket, generation: self.generation });
             let sought_meanwhile = self.anchor != asked;
             if sought_meanwhile && seekable {
@@ -89,15 +93,13 @@ impl Machine {
             } else {
                 (self.anchor, self.exact) = (start, exact);
             }
-            if let Some(entry) = self.current {
-                self.learn(entry, &info, Source::Container, effects);
-            }
         } else if let NextSlot::Opening(coming) = self.next
             && coming.ticket == ticket
         {
             self.next = NextSlot::Ready(coming);
-            effects.push(Effect::FeedNext(ticket));
             self.learn(coming.entry, &info, Source::Container, effects);
+            effects.push(Effect::Place(ticket, self.place(coming.entry)));
+            effects.push(Effect::FeedNext(ticket));
         } else {
             self.abandon(ticket, effects);
         }

@@ -4,6 +4,7 @@
 //! answers with [`Effect`]s. It owns the queue and knows what is open, what is decoded and what is heard. It
 //! reads no clock, touches no file and awaits nothing, so that each of its decisions is tested with plain values.
 
+mod album;
 mod commands;
 mod effect;
 mod event;
@@ -19,6 +20,7 @@ mod view;
 #[cfg(test)]
 mod tests;
 
+pub use album::Place;
 pub use effect::{Effect, Ticket};
 pub use event::{Event, Failure, OpenedTrack};
 pub use machine::{Intent, Machine, Now, Restored};

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use segue::output::{
-    BeginState, CardFormat, Event, EventStream, Mark, Output, PcmWriter, Settings, SourceFormat,
+    BeginState, CardFormat, Event, EventStream, Mark, Output, PcmWriter, Settings, SourceFormat, Treatment,
 };
 use segue::track::EntryId;
 
@@ -83,6 +83,7 @@ impl Player {
             source_frame: 0,
             opening: 0,
             part: 0,
+            treatment: Treatment::NONE,
         };
         assert!(self.writer.mark(mark));
         self.write(sound);

@@ -7,7 +7,7 @@ use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 
 use super::{Flow, OutputThread, RingFor};
 use crate::output::alsa::{Device, Fault, OpenError};
-use crate::output::format::{SourceFormat, alteration};
+use crate::output::format::SourceFormat;
 use crate::output::marks::{Event, Note, Prepared, What};
 use crate::output::playhead::{frames, now_ns};
 use crate::output::shared::Opened;
@@ -101,14 +101,7 @@ impl OutputThread {
         // does not allow it the thread stays ordinary, which the buffer is long enough for.
         let _ =
             if device.instant { realtime::become_ordinary() } else { realtime::become_realtime(PRIORITY) };
-        let why = alteration(
-            source,
-            &card,
-            &device.name,
-            device.converts,
-            self.shared.volume(),
-            self.shared.muted(),
-        );
+        let why = self.shared.path(*source, card, &device.name, device.converts).alteration();
         let opened = Opened { device: device.name.clone(), card: Some(card), converts: device.converts };
         let event = Event::Opened {
             device: device.name.clone(),

@@ -241,7 +241,10 @@ impl OutputThread {
     fn tell_notes(&mut self) {
         while let Some(taken) = self.feed.reached(self.is_sounding()) {
             match taken.note.what {
-                What::Mark(mark) => self.event(Event::Heard(mark)),
+                What::Mark(mark) => {
+                    self.shared.set_treatment(mark.treatment);
+                    self.event(Event::Heard(mark));
+                }
                 What::End => self.event(Event::Finished { generation: taken.note.generation }),
                 What::Continue(format) => self.shared.set_source(&format),
                 What::SetUp { .. } => {}

@@ -147,7 +147,11 @@ impl OutputThread {
         self.gain.apply(samples, channels);
         let card = device.card;
         let bits = match self.feed.format {
-            Some(f) if !f.lossy && f.rate == card.rate && f.channels <= card.channels => f.bits,
+            Some(f)
+                if !self.feed.treated && !f.lossy && f.rate == card.rate && f.channels <= card.channels =>
+            {
+                f.bits
+            }
             _ => 32,
         };
         let dither = !untouched || bits > card.sample.bits();

@@ -1,6 +1,7 @@
 //! Each decision of the player's, with plain values.
 
 mod again;
+mod album;
 mod cases;
 mod random;
 

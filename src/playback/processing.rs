@@ -1,0 +1,97 @@
+//! A track's samples on their way from the decoder to the ring: what is done to them, and how that is told.
+
+use super::work::Work;
+use crate::dsp::{Amplification, Chain, ConvertError, Settings};
+use crate::output::{CardFormat, Treatment};
+use crate::track::SourceFormat;
+
+/// A chain and what it was made for.
+pub(super) struct Conversion {
+    pub(super) from: SourceFormat,
+    pub(super) to: CardFormat,
+    pub(super) chain: Chain,
+}
+
+impl Work {
+    /// Brings what was decoded to the card's rate and channels, with what is to be done to it.
+    pub(super) fn process(
+        &mut self,
+        from: SourceFormat,
+        to: CardFormat,
+        sound: &Settings,
+    ) -> Result<(), ConvertError> {
+        let fits = |conversion: &Conversion| conversion.from == from && conversion.to == to;
+        if !self.conversion.as_ref().is_some_and(fits) {
+            let mut chain = Chain::new(from, to.rate, to.channels, sound.mono)?;
+            let Amplification { factor, limited, .. } = self.amplification(sound);
+            chain.set_gain(factor, limited);
+            self.conversion = Some(Conversion { from, to, chain });
+        }
+        self.sounded = true;
+        self.ready.clear();
+        self.written = 0;
+        if let Some(Conversion { chain, .. }) = &mut self.conversion {
+            if chain.is_identity() {
+                std::mem::swap(&mut self.ready, &mut self.pcm);
+            } else {
+                chain.process(&self.pcm, &mut self.ready);
+            }
+        }
+        self.pcm.clear();
+        Ok(())
+    }
+
+    /// Goes on with the chain of the track before, in the same format: what that holds back comes first.
+    pub(super) fn join(&mut self, conversion: Conversion, sound: &Settings) {
+        self.conversion = Some(conversion);
+        self.begin_part(sound);
+    }
+
+    /// What comes from the decoder next is another recording, with loudness tags of its own.
+    pub(super) fn begin_part(&mut self, sound: &Settings) {
+        let Amplification { factor, limited, .. } = self.amplification(sound);
+        if let Some(Conversion { chain, .. }) = &mut self.conversion {
+            chain.set_gain(factor, limited);
+            self.before_mark = chain.held();
+        }
+    }
+
+    /// Somebody wants it otherwise, from the next decoded frame on.
+    pub(super) fn change_sound(&mut self, sound: &Settings) {
+        let Amplification { factor, limited, .. } = self.amplification(sound);
+        let Some(Conversion { chain, from, to }) = &mut self.conversion else { return };
+        chain.ramp_gain(factor, limited);
+        chain.set_mono(sound.mono);
+        if self.unmarked.is_none() {
+            let waiting = self.pcm.len() / usize::from(from.channels).max(1);
+            self.unmarked = Some(self.track.decoder.position().saturating_sub(waiting as u64));
+            let left = self.ready.len().saturating_sub(self.written) / usize::from(to.channels).max(1);
+            self.before_mark = left as u64 + chain.held();
+        }
+    }
+
+    /// Nothing in the same format follows: gives out what the chain holds back.
+    pub(super) fn finish(&mut self) {
+        self.ready.clear();
+        self.written = 0;
+        if let Some(Conversion { chain, .. }) = &mut self.conversion {
+            chain.flush(&mut self.ready);
+        }
+    }
+
+    /// What is done to the samples, for those who ask whether they are the source's own.
+    pub(super) fn treatment(&self, sound: &Settings) -> Treatment {
+        let Amplification { factor, db, .. } = self.amplification(sound);
+        let cdb = (db * 100.0).round() as i16;
+        let gain_cdb = if factor != 1.0 && cdb == 0 { 1 } else { cdb };
+        let several = |channels: u16| channels > 1;
+        let mixed = |conversion: &Conversion| {
+            several(conversion.from.channels) && several(conversion.to.channels) && conversion.chain.is_mono()
+        };
+        Treatment { gain_cdb, mono: self.conversion.as_ref().is_some_and(mixed), crossfade: false }
+    }
+
+    fn amplification(&self, sound: &Settings) -> Amplification {
+        sound.amplification(&self.track.decoder.loudness(), self.track.place.in_album)
+    }
+}
