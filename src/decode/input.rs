@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use symphonia::core::io::MediaSource;
 
 use super::error::DecodeError;
-
+use super::mpeg::Index;
 use super::quirks::mkv;
 
 /// How much of the beginning of an input that cannot seek is kept until its format is known, in bytes.
@@ -27,6 +27,10 @@ pub trait Input: Read + Seek + Send + Sync {
     /// pieces.
     fn is_endless(&self) -> bool {
         false
+    }
+    /// Offset of the first byte behind `from` that would have to be waited for; `from` itself if that is the one.
+    fn at_hand(&self, from: u64) -> u64 {
+        from
     }
     /// Called at an end, on an input that cannot seek: whether another recording follows, which is read from
     /// now on, and what is known about it.
@@ -80,6 +84,9 @@ impl Input for FileInput {
     fn is_seekable(&self) -> bool {
         self.seekable
     }
+    fn at_hand(&self, from: u64) -> u64 {
+        if self.seekable { u64::MAX } else { from }
+    }
 }
 
 /// An input that several [`Handle`]s in turn read from, so that a reader can be thrown away and built anew.
@@ -100,6 +107,8 @@ struct Shared {
     recording: bool,
     /// What an endless input gave since the last sound; demuxers look for one as long as there are bytes.
     soundless: Option<u64>,
+    /// Where frames begin, in formats that do not tell.
+    index: Option<Index>,
     /// The bytes that were read last, where someone wants them.
     window: Option<VecDeque<u8>>,
     /// The first real failure, which demuxers tend to swallow.
@@ -116,6 +125,7 @@ impl Source {
             head: Vec::new(),
             recording: !seekable,
             soundless: endless.then_some(0),
+            index: None,
             window: None,
             failure: None,
         };
@@ -137,6 +147,26 @@ impl Source {
     /// A reader at byte 0. Whether it says that it can seek is decided by `seekable`, now and later.
     pub(super) fn handle(&self, seekable: &Arc<AtomicBool>) -> Handle {
         Handle { source: self.clone(), pos: 0, seekable: seekable.clone() }
+    }
+
+    /// A reader at this byte, which only runs forward.
+    pub(super) fn handle_at(&self, pos: u64) -> Handle {
+        Handle { source: self.clone(), pos, seekable: Arc::new(AtomicBool::new(false)) }
+    }
+
+    /// Shows all bytes that are read from now on to this index, or to none.
+    pub(super) fn set_index(&self, index: Option<Index>) {
+        self.lock().index = index;
+    }
+
+    /// Takes the index away; it is to be set again.
+    pub(super) fn take_index(&self) -> Option<Index> {
+        self.lock().index.take()
+    }
+
+    /// As of the input.
+    pub(super) fn at_hand(&self, from: u64) -> u64 {
+        self.lock().input.at_hand(from)
     }
 
     /// The format is known: the beginning need not be kept any longer.
@@ -251,6 +281,9 @@ impl Read for Handle {
         let mut shared = self.source.lock();
         match shared.read_at(self.pos, buf, self.source.seekable) {
             Ok(n) => {
+                if let Some(index) = &mut shared.index {
+                    index.pass(self.pos, &buf[..n]);
+                }
                 self.pos += n as u64;
                 if let Some(window) = &mut shared.window {
                     window.extend(&buf[..n]);

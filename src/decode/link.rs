@@ -43,6 +43,10 @@ pub(super) struct Link {
     pub(super) landed: Option<i64>,
     raw_next: Option<i64>,
     container: Container,
+    /// Priming frames that the demuxer numbers below 0.
+    pub(super) delay: u64,
+    /// What is to be added to the labels of a demuxer that began in the middle.
+    pub(super) shift: i64,
 }
 
 /// What a packet gave.
@@ -90,6 +94,8 @@ impl Link {
             landed: None,
             raw_next: None,
             container,
+            delay: track.delay.map_or(0, u64::from),
+            shift: 0,
         };
         link.place(track, head.map_or(0, |head| i64::from(head.pre_skip)), layout, tags);
         Ok(link)
@@ -253,7 +259,7 @@ impl Link {
                 return start;
             }
         }
-        self.to_frames(packet.pts.get())
+        self.to_frames(packet.pts.get()).saturating_add(self.shift)
     }
 
     /// The raw frame of a packet that says `label` and gave sound.

@@ -8,6 +8,7 @@
 mod error;
 mod input;
 mod link;
+mod mpeg;
 mod quirks;
 mod registry;
 mod samples;

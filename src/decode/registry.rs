@@ -17,6 +17,7 @@ use symphonia_adapter_libopus::OpusDecoder;
 
 use super::error::DecodeError;
 use super::input::{Handle, Hints, Source};
+use super::mpeg::Index;
 
 /// How far a format is searched for in what does not begin with one, in bytes.
 const PROBE_DEPTH: u32 = 128 * 1024;
@@ -76,6 +77,16 @@ impl Container {
         })
     }
 
+    /// A new index for formats that have none. Behind an ID3v2 tag there is MPEG audio, most of the time.
+    fn index(self, head: &[u8]) -> Option<Index> {
+        match self {
+            Container::Mpeg => Some(Index::of_mpeg()),
+            Container::Adts => Some(Index::of_adts()),
+            Container::Unknown if head.starts_with(b"ID3") => Some(Index::of_mpeg()),
+            _ => None,
+        }
+    }
+
     /// Whether the reader must be able to seek from the start. The others then cost fewer requests.
     pub(super) fn opens_seekable(self) -> bool {
         // MPEG audio only estimates its length from the first frames then.
@@ -133,6 +144,7 @@ pub(super) fn open(
     let head = read_head(source, seekable)?;
     let guess = Container::guess(&head, hints);
     seekable.store(guess.opens_seekable(), std::sync::atomic::Ordering::Relaxed);
+    source.set_index(if source.is_seekable() { guess.index(&head) } else { None });
     let mut opened = open_as(guess, source.handle(seekable));
     if opened.is_err() {
         check_input(source)?;
@@ -141,6 +153,9 @@ pub(super) fn open(
     match opened {
         Ok(reader) => {
             let container = container_of(reader.as_ref());
+            if container.index(&[]).is_none() {
+                source.set_index(None);
+            }
             Ok((reader, container))
         }
         Err(e) => {
@@ -166,6 +181,16 @@ pub(super) fn open_as(container: Container, handle: Handle) -> Result<Reader> {
         .limit_visual_bytes(Limit::Maximum(PICTURE_LIMIT))
         .limit_tag_bytes(Limit::Maximum(TAG_LIMIT));
     probe_for(container).probe(&Hint::new(), stream, FormatOptions::default(), options)
+}
+
+/// Opens a reader of a format that has no header of its own, at a frame in the middle.
+pub(super) fn enter(container: Container, handle: Handle) -> Result<Reader> {
+    let stream = MediaSourceStream::new(Box::new(handle), Default::default());
+    let options = FormatOptions::default();
+    Ok(match container {
+        Container::Adts => Box::new(formats::AdtsReader::try_new(stream, options)?),
+        _ => Box::new(formats::MpaReader::try_new(stream, options)?),
+    })
 }
 
 fn container_of(reader: &dyn FormatReader) -> Container {

@@ -18,6 +18,7 @@ use super::tags::{self, Tags};
 use crate::dsp::Loudness;
 use crate::track::{SourceFormat, TrackInfo};
 
+mod entrance;
 mod jump;
 
 /// After so many unreadable packets in a row the track is given up.
@@ -37,7 +38,7 @@ const FORWARD_SCAN: u64 = 128 * 1024;
 pub struct Landed {
     /// Number of the frame that [`Decoder::next`] gives next.
     pub frame: u64,
-    /// False where the container tells only about when that is (Matroska).
+    /// False where the container tells only about when that is (Matroska), or where it had to be guessed.
     pub exact: bool,
 }
 
@@ -66,6 +67,8 @@ pub struct Decoder {
     want: u64,
     /// The next packet comes from elsewhere.
     jumped: bool,
+    /// The numbers of frames are a guess, since the last jump.
+    guessed: bool,
     /// What follows the end of this recording in the same input.
     stretch: Option<Hints>,
     /// A packet that may be the last one, where only the last one's padding is known.
@@ -151,7 +154,8 @@ impl Decoder {
     /// Goes to a frame; behind the end it goes to the end. The next frame that [`Decoder::next`] gives is
     /// `Landed::frame`.
     ///
-    /// MP3 and ADTS without an index are read from their beginning, which costs as many bytes.
+    /// In MP3 and ADTS, which have no index, it is exact for what has passed or can be read through at once; elsewhere
+    /// it is a guess by bit rate or table, and `Landed::exact` is false.
     pub fn seek(&mut self, frame: u64) -> Result<Landed, DecodeError> {
         self.guarded(|decoder| decoder.seek_unguarded(frame))
     }
@@ -224,6 +228,7 @@ impl Decoder {
             cursor: 0,
             want: 0,
             jumped: true,
+            guessed: false,
             stretch: None,
             held: None,
             pending: Vec::new(),

@@ -3,6 +3,7 @@
 pub(crate) mod fixture;
 mod formats;
 mod gapless;
+mod random_seeks;
 mod robustness;
 mod seeking;
 mod stretches;

@@ -73,6 +73,10 @@ impl Input for Reader {
         self.may_go_on()
     }
 
+    fn at_hand(&self, from: u64) -> u64 {
+        Reader::at_hand(self, from)
+    }
+
     fn next_stretch(&mut self) -> Option<Hints> {
         let content_type = Reader::next_stretch(self)?;
         Some(Hints { content_type, extension: None })

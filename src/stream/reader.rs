@@ -34,6 +34,11 @@ impl Reader {
         self.shared.known().is_some_and(|known| known.ranges && known.total.is_some())
     }
 
+    /// Offset of the first byte behind `from` that would have to be waited for; `from` itself if that is the one.
+    pub fn at_hand(&self, from: u64) -> u64 {
+        if self.file.is_some() { u64::MAX } else { self.shared.extent(from) }
+    }
+
     /// Media type as the server says. Blocks like [`Reader::byte_len`].
     pub fn content_type(&self) -> Option<String> {
         self.shared.known()?.content_type

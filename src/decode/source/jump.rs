@@ -31,7 +31,7 @@ impl Decoder {
         }
         self.fill()?;
         let frame = self.position();
-        Ok(Landed { frame, exact: self.link.has_exact_labels() })
+        Ok(Landed { frame, exact: self.link.has_exact_labels() && !self.guessed })
     }
 
     /// Reads on to a frame that lies ahead.
@@ -44,6 +44,9 @@ impl Decoder {
 
     /// Leaves the first wanted packet pending, or stands at the end.
     fn jump(&mut self, frame: u64) -> Result<(), DecodeError> {
+        if self.jump_by_index(frame)? {
+            return Ok(());
+        }
         let must_build = self.ended
             || self.links_before > 0
             || self.container.stays_forward_only() && !self.built_seekable;
@@ -130,7 +133,7 @@ impl Decoder {
         self.link.frames = self.link.frames.filter(|_| !self.entangled);
         self.built_seekable = true;
         (self.links_before, self.base, self.cursor, self.want) = (0, 0, 0, 0);
-        (self.jumped, self.ended, self.held) = (true, false, None);
+        (self.jumped, self.guessed, self.ended, self.held) = (true, false, false, None);
         self.pending.clear();
         Ok(())
     }

@@ -59,6 +59,11 @@ impl Shared {
         }
     }
 
+    /// Up to where bytes from `from` on are held.
+    pub fn extent(&self, from: u64) -> u64 {
+        self.lock().store.extent(from)
+    }
+
     /// The reader's offset, when reading is not over.
     pub fn position(&self) -> io::Result<u64> {
         let state = self.lock();
