@@ -28,6 +28,8 @@ pub(super) struct Link {
     codec_id: AudioCodecId,
     codec: Box<dyn AudioDecoder>,
     params: AudioCodecParameters,
+    /// Of an Opus stream.
+    head: Option<opus::Head>,
     pub(super) codec_name: String,
     pub(super) gain: f32,
     time_base: Option<TimeBase>,
@@ -68,22 +70,23 @@ impl Link {
     ) -> Result<Link, DecodeError> {
         let track = reader.default_track(TrackType::Audio).ok_or_else(no_sound)?;
         let Some(CodecParameters::Audio(params)) = &track.codec_params else { return Err(no_sound()) };
-        let mut params = params.clone();
+        let params = params.clone();
         let head = match (params.codec, &params.extra_data) {
             (id::CODEC_ID_OPUS, Some(extra)) => opus::Head::parse(extra),
+            (id::CODEC_ID_OPUS, None) => opus::Head::plain(params.channels.as_ref().map_or(0, |c| c.count())),
             _ => None,
         };
-        let format = format_of(&params);
-        if params.codec == id::CODEC_ID_OPUS {
-            // Else the decoder would apply the half of it that it knows.
-            params.extra_data = None;
+        let mut format = format_of(&params);
+        if let Some(head) = head {
+            (format.rate, format.channels) = (48_000, u16::from(head.channels));
         }
         let mut link = Link {
             track_id: track.id,
             codec_id: params.codec,
             codec_name: codec_name(params.codec),
-            codec: make_codec(&params)?,
+            codec: make_codec(&params, head.as_ref())?,
             params,
+            head,
             gain: head.map_or(1.0, |head| head.gain),
             time_base: track.time_base,
             start: 0,
@@ -207,7 +210,7 @@ impl Link {
 
     /// Takes another decoder of the same kind, which knows nothing of what was before.
     pub(super) fn begin_codec_anew(&mut self) -> Result<(), DecodeError> {
-        self.codec = make_codec(&self.params)?;
+        self.codec = make_codec(&self.params, self.head.as_ref())?;
         self.raw_next = None;
         Ok(())
     }
@@ -221,7 +224,7 @@ impl Link {
         (packet.trim_start, packet.trim_end) = (Duration::ZERO, Duration::ZERO);
         let decoded = match self.codec.decode(&packet) {
             Err(Error::ResetRequired) => {
-                self.codec = make_codec(&self.params)?;
+                self.codec = make_codec(&self.params, self.head.as_ref())?;
                 self.codec.decode(&packet)
             }
             decoded => decoded,
@@ -299,14 +302,24 @@ fn no_sound() -> DecodeError {
     DecodeError::NotAudio { found: "it holds no sound track".to_owned() }
 }
 
-fn make_codec(params: &AudioCodecParameters) -> Result<Box<dyn AudioDecoder>, DecodeError> {
+fn make_codec(
+    params: &AudioCodecParameters,
+    head: Option<&opus::Head>,
+) -> Result<Box<dyn AudioDecoder>, DecodeError> {
+    if params.codec == id::CODEC_ID_OPUS {
+        let codec = || codec_name(params.codec);
+        let unsupported = |reason: String| DecodeError::Unsupported { codec: codec(), reason };
+        let head = head.ok_or_else(|| unsupported("only up to 7.1 channels are".to_owned()))?;
+        let decoder = opus::OpusDecoder::new(params, head).map_err(|e| unsupported(e.to_string()))?;
+        return Ok(Box::new(decoder));
+    }
+
     // Vorbis leaves out its first, half block only when it may trim; for the others packets carry no trim.
     let options = AudioDecoderOptions::default().gapless(true);
     registry::codecs().make_audio_decoder(params, &options).map_err(|e| DecodeError::Unsupported {
         codec: codec_name(params.codec),
         reason: match (params.codec, e) {
             (id::CODEC_ID_AAC, Error::Unsupported(_)) => "only AAC-LC in mono or stereo is".to_owned(),
-            (id::CODEC_ID_OPUS, Error::Unsupported(_)) => "only mono and stereo are".to_owned(),
             (_, Error::Unsupported(_)) => "there is no decoder for it".to_owned(),
             (_, e) => e.to_string(),
         },

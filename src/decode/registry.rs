@@ -13,7 +13,6 @@ use symphonia::core::formats::{FormatOptions, FormatReader};
 use symphonia::core::io::MediaSourceStream;
 use symphonia::core::meta::MetadataOptions;
 use symphonia::default::{formats, meta};
-use symphonia_adapter_libopus::OpusDecoder;
 
 use super::error::DecodeError;
 use super::input::{Handle, Hints, Source};
@@ -102,7 +101,6 @@ impl Container {
 static CODECS: LazyLock<CodecRegistry> = LazyLock::new(|| {
     let mut codecs = CodecRegistry::new();
     symphonia::default::register_enabled_codecs(&mut codecs);
-    codecs.register_audio_decoder::<OpusDecoder>();
     codecs
 });
 

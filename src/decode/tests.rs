@@ -1,5 +1,6 @@
 //! Real files from real encoders, decoded and compared with what went in.
 
+mod channels;
 pub(crate) mod fixture;
 mod formats;
 mod gapless;
