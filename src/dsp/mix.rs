@@ -1,7 +1,61 @@
-//! How channels become others. Frames have the order of WAVE: left, right, centre, LFE, rear, side.
+//! How channels become others. Frames have the order of WAVE: left, right, centre, LFE, back, side.
+
+use Speaker::*;
 
 /// Minus 3 dB, for what comes from the centre and from behind (ITU-R BS.775).
 const MINUS_3_DB: f32 = std::f32::consts::FRAC_1_SQRT_2;
+
+/// What a channel is meant for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Speaker {
+    Left,
+    Right,
+    Centre,
+    Lfe,
+    BackLeft,
+    BackRight,
+    BackCentre,
+    SideLeft,
+    SideRight,
+}
+
+/// What so many channels are meant for; of more than eight, the first eight.
+fn layout(channels: usize) -> &'static [Speaker] {
+    match channels {
+        0 => &[],
+        1 => &[Centre],
+        2 => &[Left, Right],
+        3 => &[Left, Right, Centre],
+        4 => &[Left, Right, BackLeft, BackRight],
+        5 => &[Left, Right, Centre, BackLeft, BackRight],
+        6 => &[Left, Right, Centre, Lfe, BackLeft, BackRight],
+        7 => &[Left, Right, Centre, Lfe, BackCentre, SideLeft, SideRight],
+        _ => &[Left, Right, Centre, Lfe, BackLeft, BackRight, SideLeft, SideRight],
+    }
+}
+
+/// Where a channel is heard, in order of preference: from the first set of speakers that are all there. The LFE is
+/// heard from its own or not at all.
+fn places(speaker: Speaker) -> &'static [&'static [(Speaker, f32)]] {
+    const D: f32 = MINUS_3_DB;
+    match speaker {
+        Left => &[&[(Left, 1.0)], &[(Centre, D)]],
+        Right => &[&[(Right, 1.0)], &[(Centre, D)]],
+        Centre => &[&[(Centre, 1.0)], &[(Left, D), (Right, D)]],
+        Lfe => &[&[(Lfe, 1.0)]],
+        BackLeft => &[&[(BackLeft, 1.0)], &[(SideLeft, 1.0)], &[(Left, D)], &[(Centre, 0.5)]],
+        BackRight => &[&[(BackRight, 1.0)], &[(SideRight, 1.0)], &[(Right, D)], &[(Centre, 0.5)]],
+        SideLeft => &[&[(SideLeft, 1.0)], &[(BackLeft, 1.0)], &[(Left, D)], &[(Centre, 0.5)]],
+        SideRight => &[&[(SideRight, 1.0)], &[(BackRight, 1.0)], &[(Right, D)], &[(Centre, 0.5)]],
+        BackCentre => &[
+            &[(BackCentre, 1.0)],
+            &[(BackLeft, D), (BackRight, D)],
+            &[(SideLeft, D), (SideRight, D)],
+            &[(Left, 0.5), (Right, 0.5)],
+            &[(Centre, 0.5)],
+        ],
+    }
+}
 
 /// How channels become others.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,13 +73,19 @@ impl Mix {
         match (from, to) {
             (2.., 2..) if mono => Mix::Matrix(both_ears(from, to)),
             _ if from == to => Mix::Keep,
-            // Mono goes to the left and the right.
+            // What was made for one loudspeaker comes from both, as loud as it is.
             (1, _) => Mix::Pick((0..to).map(|c| (c < 2).then_some(0)).collect()),
-            _ if from < to => Mix::Pick((0..to).map(|c| (c < from).then_some(c)).collect()),
-            (_, 2) => Mix::Matrix(normalised(stereo(from))),
-            (_, 1) => Mix::Matrix(normalised([sum_of_ears(from)])),
-            _ => Mix::Pick((0..to).map(Some).collect()),
+            _ => Mix::from_rows(normalised(rows(layout(from), layout(to), from, to))),
         }
+    }
+
+    fn from_rows(rows: Vec<Vec<f32>>) -> Mix {
+        let is_single = |row: &Vec<f32>| row.iter().filter(|f| **f != 0.0).all(|f| *f == 1.0);
+        let is_single = |row: &Vec<f32>| is_single(row) && row.iter().sum::<f32>() <= 1.0;
+        if !rows.iter().all(is_single) {
+            return Mix::Matrix(rows);
+        }
+        Mix::Pick(rows.iter().map(|row| row.iter().position(|f| *f == 1.0)).collect())
     }
 
     /// The same as factors, whatever it is.
@@ -49,6 +109,21 @@ impl Mix {
             }
         }
     }
+}
+
+/// What each of `to` speakers takes from `from` channels; the lists may be shorter than the counts.
+fn rows(speakers: &[Speaker], heard: &[Speaker], from: usize, to: usize) -> Vec<Vec<f32>> {
+    let mut rows = vec![vec![0.0; from]; to];
+    let place = |speaker: &Speaker| heard.iter().position(|other| other == speaker);
+    for (channel, speaker) in speakers.iter().enumerate() {
+        let all_there = |set: &&&[(Speaker, f32)]| set.iter().all(|(speaker, _)| place(speaker).is_some());
+        for (speaker, factor) in places(*speaker).iter().find(all_there).copied().unwrap_or_default() {
+            if let Some(row) = place(speaker) {
+                rows[row][channel] = *factor;
+            }
+        }
+    }
+    rows
 }
 
 /// One way of mixing that turns into another over some frames, so that nothing clicks.
@@ -99,42 +174,115 @@ fn dot(row: &[f32], frame: &[f32]) -> f32 {
     row.iter().zip(frame).map(|(factor, sample)| factor * sample).sum()
 }
 
-/// What left and right take from `channels` channels. The LFE is left out.
-fn stereo(channels: usize) -> [Vec<f32>; 2] {
-    const D: f32 = MINUS_3_DB;
-    let (left, right): (&[f32], &[f32]) = match channels {
-        2 => (&[1.0, 0.0], &[0.0, 1.0]),
-        3 => (&[1.0, 0.0, D], &[0.0, 1.0, D]),
-        4 => (&[1.0, 0.0, D, 0.0], &[0.0, 1.0, 0.0, D]),
-        5 => (&[1.0, 0.0, D, D, 0.0], &[0.0, 1.0, D, 0.0, D]),
-        6 => (&[1.0, 0.0, D, 0.0, D, 0.0], &[0.0, 1.0, D, 0.0, 0.0, D]),
-        // With one channel at the back centre.
-        7 => (&[1.0, 0.0, D, 0.0, 0.5, D, 0.0], &[0.0, 1.0, D, 0.0, 0.5, 0.0, D]),
-        _ => (&[1.0, 0.0, D, 0.0, D, 0.0, D, 0.0], &[0.0, 1.0, D, 0.0, 0.0, D, 0.0, D]),
-    };
-    [left, right].map(|row| {
-        let mut row = row.to_vec();
-        row.resize(channels, 0.0);
-        row
-    })
-}
-
-fn sum_of_ears(channels: usize) -> Vec<f32> {
-    let [left, right] = stereo(channels);
-    left.iter().zip(right).map(|(l, r)| l + r).collect()
-}
-
-/// For who hears with one ear: left and right get all of both, the other channels nothing.
+/// For who hears with one ear: left and right get all, the other channels nothing.
 fn both_ears(from: usize, to: usize) -> Vec<Vec<f32>> {
-    let [sum] = <[Vec<f32>; 1]>::try_from(normalised([sum_of_ears(from)])).unwrap_or_default();
-    (0..to).map(|c| if c < 2 { sum.clone() } else { vec![0.0; from] }).collect()
+    let all = normalised(rows(layout(from), layout(1), from, 1)).pop().unwrap_or_default();
+    (0..to).map(|c| if c < 2 { all.clone() } else { vec![0.0; from] }).collect()
 }
 
 /// Scales all rows alike, so that full scale on all channels is not clipped.
-fn normalised<const N: usize>(mut rows: [Vec<f32>; N]) -> Vec<Vec<f32>> {
+fn normalised(mut rows: Vec<Vec<f32>>) -> Vec<Vec<f32>> {
     let loudest = rows.iter().map(|row| row.iter().sum::<f32>()).fold(1.0, f32::max);
     for factor in rows.iter_mut().flatten() {
         *factor /= loudest;
     }
-    rows.into()
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matrix(from: usize, to: usize) -> Vec<Vec<f32>> {
+        Mix::new(from, to, false).matrix(from)
+    }
+
+    /// Scaled so that the first factor is 1.
+    fn check(from: usize, to: usize, want: &[&[f32]]) {
+        let rows = matrix(from, to);
+        let first = rows[0][0];
+        for (row, want) in rows.iter().zip(want) {
+            let same = row.iter().zip(*want).all(|(factor, want)| (factor / first - want).abs() < 1e-6);
+            assert!(same && row.len() == want.len(), "{from} to {to}: {row:?} is not {want:?}");
+        }
+    }
+
+    #[test]
+    fn down_to_two_and_one_by_the_standard() {
+        const D: f32 = MINUS_3_DB;
+        check(3, 2, &[&[1.0, 0.0, D], &[0.0, 1.0, D]]);
+        check(4, 2, &[&[1.0, 0.0, D, 0.0], &[0.0, 1.0, 0.0, D]]);
+        check(6, 2, &[&[1.0, 0.0, D, 0.0, D, 0.0], &[0.0, 1.0, D, 0.0, 0.0, D]]);
+        check(7, 2, &[&[1.0, 0.0, D, 0.0, 0.5, D, 0.0], &[0.0, 1.0, D, 0.0, 0.5, 0.0, D]]);
+        check(8, 2, &[&[1.0, 0.0, D, 0.0, D, 0.0, D, 0.0], &[0.0, 1.0, D, 0.0, 0.0, D, 0.0, D]]);
+        check(2, 1, &[&[1.0, 1.0]]);
+        check(6, 1, &[&[1.0, 1.0, 1.0 / D, 0.0, 0.5 / D, 0.5 / D]]);
+    }
+
+    #[test]
+    fn between_surrounds_every_channel_keeps_its_side() {
+        // The sides go to the back, and the LFE is not mistaken for anything.
+        let rows = matrix(8, 6);
+        assert!(
+            rows[4][4] > 0.0 && rows[4][4] == rows[4][6] && rows[4][5] == 0.0 && rows[5][7] == rows[4][6]
+        );
+        assert!(rows[3].iter().enumerate().all(|(c, f)| (*f > 0.0) == (c == 3)), "{rows:?}");
+        assert_eq!(
+            Mix::new(5, 6, false),
+            Mix::Pick([0, 1, 2].map(Some).into_iter().chain([None, Some(3), Some(4)]).collect())
+        );
+        assert_eq!(Mix::new(4, 6, false), Mix::Pick(vec![Some(0), Some(1), None, None, Some(2), Some(3)]));
+        assert_eq!(
+            Mix::new(2, 8, false),
+            Mix::Pick([Some(0), Some(1)].into_iter().chain([None; 6]).collect())
+        );
+        assert_eq!(Mix::new(1, 2, false), Mix::Pick(vec![Some(0), Some(0)]));
+    }
+
+    #[test]
+    fn nothing_is_lost_or_clipped_and_left_is_left() {
+        let mirror = |speaker: &Speaker| match speaker {
+            Left => Right,
+            Right => Left,
+            BackLeft => BackRight,
+            BackRight => BackLeft,
+            SideLeft => SideRight,
+            SideRight => SideLeft,
+            middle => *middle,
+        };
+        let place = |speakers: &[Speaker], speaker: &Speaker| {
+            speakers.iter().position(|other| *other == mirror(speaker)).unwrap()
+        };
+        for (from, to) in (1..=8).flat_map(|from| (1..=8).map(move |to| (from, to))) {
+            for mono in [false, true] {
+                let rows = Mix::new(from, to, mono).matrix(from);
+                assert_eq!(rows.len(), to);
+                let (ins, outs) = (layout(from), layout(to));
+                for (c, speaker) in ins.iter().enumerate() {
+                    let heard = rows.iter().any(|row| row[c] > 0.0);
+                    assert!(heard || *speaker == Lfe, "{from} to {to}: {speaker:?} is not heard");
+                }
+                for (row, out) in rows.iter().zip(outs) {
+                    assert!(row.iter().sum::<f32>() <= 1.000_001, "{from} to {to}: {row:?}");
+                    let other = &rows[place(outs, out)];
+                    let alike = ins.iter().enumerate().all(|(c, i)| row[c] == other[place(ins, i)]);
+                    assert!(alike || from == 1, "{from} to {to}: {rows:?}");
+                }
+                if mono && to > 1 && from > 1 {
+                    assert_eq!(rows[0], rows[1]);
+                    assert!(rows[2..].iter().flatten().all(|factor| *factor == 0.0));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn more_channels_than_have_names_do_no_harm() {
+        for (from, to) in [(12, 2), (12, 8), (2, 12), (32, 12), (12, 32)] {
+            let mut out = Vec::new();
+            Mix::new(from, to, false).apply(from, &vec![1.0; from * 3], &mut out);
+            assert_eq!(out.len(), to * 3);
+            assert!(out.iter().all(|s| *s <= 1.000_001));
+        }
+    }
 }
