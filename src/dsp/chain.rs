@@ -38,8 +38,9 @@ pub struct Chain {
     mix: Mix,
     blend: Option<Blend>,
     resampler: Option<Resampler>,
-    /// Once there was a gain that needs it, it stays: what it holds back belongs between two tracks.
     limiter: Option<Limiter>,
+    /// So many more frames go through the limiter; then it has nothing to do any more.
+    limiter_ends: Option<u64>,
     floats: Vec<f32>,
     mixed: Vec<f32>,
 }
@@ -103,6 +104,7 @@ impl Chain {
             blend: None,
             resampler,
             limiter: None,
+            limiter_ends: None,
             floats: Vec::new(),
             mixed: Vec::new(),
         })
@@ -122,8 +124,12 @@ impl Chain {
     /// by that, and are kept below it.
     pub fn set_gain(&mut self, factor: f32, limited: bool) {
         self.gain = Gain::constant(factor);
-        if limited && self.limiter.is_none() {
-            self.limiter = Some(Limiter::new(self.rate, self.to_channels));
+        // Between two samples at full scale, the sound is louder: another rate brings that out.
+        if limited || (factor > 1.0 && self.resampler.is_some()) {
+            self.limiter.get_or_insert_with(|| Limiter::new(self.rate, self.to_channels));
+            self.limiter_ends = None;
+        } else if self.limiter.is_some() {
+            self.limiter_ends = Some(self.resampler.as_ref().map_or(0, Resampler::held));
         }
     }
 
@@ -134,6 +140,15 @@ impl Chain {
         if from != factor {
             self.gain = Gain { from, to: factor, done: 0, length: self.from.rate * RAMP_MS / 1000 };
         }
+        // It comes up again before it is left out.
+        self.limiter_ends = self.limiter_ends.map(|frames| frames + u64::from(self.rate));
+    }
+
+    /// Frames of the source after which a change that comes in slowly is done.
+    pub fn until_steady(&self) -> u64 {
+        let gain = self.gain.length.saturating_sub(self.gain.done);
+        let blend = if self.blend.is_some() { self.from.rate * RAMP_MS / 1000 } else { 0 };
+        u64::from(gain.max(blend))
     }
 
     /// Both ears hear both channels, or each its own again; over 20 ms.
@@ -144,6 +159,11 @@ impl Chain {
             self.blend = Some(Blend::new(&self.mix, &mix, self.from_channels, length));
         }
         (self.mono, self.mix) = (mono, mix);
+    }
+
+    /// What samples are multiplied by, or soon will be.
+    pub fn gain(&self) -> f32 {
+        self.gain.to
     }
 
     /// Whether both ears hear both channels.
@@ -159,6 +179,9 @@ impl Chain {
 
     /// Converts `input` and appends what is ready to `out`; resampler and limiter keep some back.
     pub fn process(&mut self, input: &[i32], out: &mut Vec<i32>) {
+        if self.limiter_ends == Some(0) {
+            self.give(&[], false, out);
+        }
         if self.is_plain() && self.resampler.is_none() {
             match &self.mix {
                 Mix::Keep => return out.extend_from_slice(input),
@@ -231,12 +254,21 @@ impl Chain {
 
     fn give(&mut self, floats: &[f32], at_end: bool, out: &mut Vec<i32>) {
         let Some(limiter) = &mut self.limiter else { return to_ints(floats, out) };
+        let frames = (floats.len() / self.to_channels) as u64;
+        let through = self.limiter_ends.map_or(frames, |left| left.min(frames));
+        let (limited, free) = floats.split_at(through as usize * self.to_channels);
+        self.limiter_ends = self.limiter_ends.map(|left| left - through);
+        let ends = self.limiter_ends == Some(0);
         self.mixed.clear();
-        limiter.process(floats, &mut self.mixed);
-        if at_end {
+        limiter.process(limited, &mut self.mixed);
+        if at_end || ends {
             limiter.flush(&mut self.mixed);
         }
+        if ends {
+            (self.limiter, self.limiter_ends) = (None, None);
+        }
         to_ints(&self.mixed, out);
+        to_ints(free, out);
     }
 }
 

@@ -7,7 +7,7 @@ mod mix;
 mod resample;
 mod settings;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use chain::{Chain, ConvertError};
 pub use loudness::{Amplification, Level, Loudness};

@@ -5,6 +5,9 @@ use rubato::{Fft, FixedSync, Resampler as _, WindowFunction};
 
 /// The shorter side of a transform, in frames. Longer puts the filter's edge closer to half the rate.
 const BLOCK: usize = 1024;
+/// No block is longer. Only rates that no recorder knows have nothing in common with those of cards, and memory for
+/// each of them is not to be had.
+const LONGEST_BLOCK: usize = 1 << 17;
 
 fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
@@ -35,6 +38,9 @@ impl Resampler {
         let unit = rate_in / gcd(rate_in, rate_out).max(1);
         let least = BLOCK * rate_in.div_ceil(rate_out.max(1)).max(1);
         let chunk = unit * least.div_ceil(unit.max(1)).next_multiple_of(2);
+        if chunk > LONGEST_BLOCK {
+            return None;
+        }
         let fft = Fft::new_custom(
             rate_in,
             rate_out,

@@ -150,6 +150,11 @@ impl Feed {
                     self.left = work.follows.map(|from| Left { from, instead_of: Some(ticket) });
                 }
                 self.next.take_if(|(next, _)| *next == ticket);
+                // What was held back for it to join is heard without it.
+                let at_end = |work: &&mut Work| work.stage == Stage::AtEnd && work.holds_back();
+                if let Some(work) = self.current.as_mut().filter(at_end) {
+                    work.stage = Stage::Ending;
+                }
             }
             Message::Seek { ticket, generation, position } => {
                 self.generation = generation;
@@ -248,6 +253,10 @@ impl Feed {
         match work.stage {
             Stage::Decoding => self.decode(),
             Stage::Ending => {
+                if work.holds_back() && !joins(&work.track, self.next.as_ref()) {
+                    work.finish();
+                    return Step::Again;
+                }
                 // A track that is shorter than what the chain holds back has its mark all the same.
                 let (format, sounded) = (work.track.decoder.format(), work.sounded);
                 if sounded && !self.mark(format) {
@@ -282,7 +291,7 @@ impl Feed {
                     self.tell(told);
                 }
             }
-            Ok(None) => self.at_end(),
+            Ok(None) => work.stage = Stage::Ending,
             Err(error) => {
                 let reached = work.track.decoder.format().time_of(before);
                 self.failed(error, reached);
@@ -349,15 +358,6 @@ impl Feed {
         set
     }
 
-    fn at_end(&mut self) {
-        let Some(work) = &mut self.current else { return };
-        work.stage = Stage::Ending;
-        let format = work.track.decoder.format();
-        if !self.next.as_ref().is_some_and(|(_, next)| next.decoder.format() == format) {
-            work.finish();
-        }
-    }
-
     fn failed(&mut self, error: DecodeError, reached: Duration) {
         let Some(work) = &mut self.current else { return };
         if was_wanted(&error) {
@@ -366,12 +366,19 @@ impl Feed {
         }
         let ticket = work.ticket;
         work.undecided = true;
-        self.at_end();
+        work.stage = Stage::Ending;
         self.tell(Told::Failed(ticket, self.generation, error, reached));
     }
 
     /// Goes on with the next track. In the same format the converter goes on too, so that the join is no seam.
     fn take_next(&mut self) {
+        if let Some(work) = self.current.as_mut().filter(|work| work.holds_back())
+            && !joins(&work.track, self.next.as_ref())
+        {
+            // Another one was expected: what was held back for that is heard first.
+            work.stage = Stage::Ending;
+            return;
+        }
         let Some((ticket, track)) = self.next.take() else { return };
         let Some(before) = self.current.take() else { return };
         let joins = before.track.decoder.format() == track.decoder.format();
@@ -394,6 +401,11 @@ impl Feed {
         self.current = Some(Work { follows: Some(from), behind: instead_of, ..work });
         self.tell(Told::TookNext { from, ticket, entry });
     }
+}
+
+/// Whether the chain goes on from one to the other.
+fn joins(track: &OpenTrack, next: Option<&(Ticket, Box<OpenTrack>)>) -> bool {
+    next.is_some_and(|(_, next)| next.decoder.format() == track.decoder.format())
 }
 
 /// The stream was interrupted or closed by us: a message says what comes now.

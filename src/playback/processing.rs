@@ -60,14 +60,25 @@ impl Work {
     pub(super) fn change_sound(&mut self, sound: &Settings) {
         let Amplification { factor, limited, .. } = self.amplification(sound);
         let Some(Conversion { chain, from, to }) = &mut self.conversion else { return };
+        if (chain.gain(), chain.is_mono()) == (factor, sound.mono) {
+            return;
+        }
         chain.ramp_gain(factor, limited);
         chain.set_mono(sound.mono);
+        let (from, to, held, ramp) = (*from, *to, chain.held(), chain.until_steady());
         if self.unmarked.is_none() {
+            // Samples are not the source's own before the change is through.
+            let ramp = if self.treatment(sound) == Treatment::NONE { ramp } else { 0 };
             let waiting = self.pcm.len() / usize::from(from.channels).max(1);
-            self.unmarked = Some(self.track.decoder.position().saturating_sub(waiting as u64));
+            self.unmarked = Some(self.track.decoder.position().saturating_sub(waiting as u64) + ramp);
             let left = self.ready.len().saturating_sub(self.written) / usize::from(to.channels).max(1);
-            self.before_mark = left as u64 + chain.held();
+            self.before_mark = left as u64 + held + ramp * u64::from(to.rate) / u64::from(from.rate).max(1);
         }
+    }
+
+    /// Frames of its sound are neither in the ring nor ready for it, and nothing more comes from its decoder.
+    pub(super) fn holds_back(&self) -> bool {
+        self.conversion.as_ref().is_some_and(|conversion| conversion.chain.held() > 0)
     }
 
     /// Nothing in the same format follows: gives out what the chain holds back.

@@ -60,7 +60,7 @@ fn surround_to_stereo_never_clips() {
 #[test]
 fn a_resampled_recording_keeps_its_length_and_its_place() {
     for (from, to) in
-        [(44_100, 48_000), (48_000, 44_100), (192_000, 48_000), (22_050, 96_000), (8_000, 48_000)]
+        [(44_100, 48_000), (44_099, 48_000), (192_000, 48_000), (22_050, 96_000), (8_000, 48_000)]
     {
         let frames = from as usize * 2 + 131;
         let pcm = Pcm::music(from, 2, 24, frames);
@@ -98,9 +98,13 @@ fn mono_is_resampled_and_doubled() {
 
 #[test]
 fn nonsense_is_refused() {
-    for (from, to) in
-        [(format(0, 2), (48_000, 2)), (format(44_100, 0), (48_000, 2)), (format(44_100, 2), (0, 2))]
-    {
+    let absurd = format(767_999, 2);
+    for (from, to) in [
+        (format(0, 2), (48_000, 2)),
+        (format(44_100, 0), (48_000, 2)),
+        (format(44_100, 2), (0, 2)),
+        (absurd, (48_000, 2)),
+    ] {
         assert!(Chain::new(from, to.0, to.1, false).is_err());
     }
 }
