@@ -25,6 +25,8 @@ mod feed;
 mod format;
 mod history;
 mod marks;
+#[cfg(test)]
+mod measured;
 mod playhead;
 mod refill;
 mod shared;
