@@ -4,6 +4,7 @@ mod channels;
 pub(crate) mod fixture;
 mod formats;
 mod gapless;
+mod loudness;
 mod random_seeks;
 mod robustness;
 mod seeking;

@@ -23,29 +23,65 @@ struct Fields {
     /// As Opus files have it.
     r128: Option<f32>,
     peak: Option<f32>,
+    rva2: Option<f32>,
+    rva2_peak: Option<f32>,
 }
 
 impl Found {
     pub(super) fn add(&mut self, tag: &Tag) {
         let text = match (&tag.std, &tag.raw.value) {
             // Matroska has names of its own, which are known as these.
-            (Some(StandardTag::ReplayGainTrackGain(text)), _) => return self.track.gain = gain(text),
-            (Some(StandardTag::ReplayGainTrackPeak(text)), _) => return self.track.peak = peak(text),
-            (Some(StandardTag::ReplayGainAlbumGain(text)), _) => return self.album.gain = gain(text),
-            (Some(StandardTag::ReplayGainAlbumPeak(text)), _) => return self.album.peak = peak(text),
+            (Some(StandardTag::ReplayGainTrackGain(text)), _) => {
+                return keep(&mut self.track.gain, gain(text));
+            }
+            (Some(StandardTag::ReplayGainTrackPeak(text)), _) => {
+                return keep(&mut self.track.peak, peak(text));
+            }
+            (Some(StandardTag::ReplayGainAlbumGain(text)), _) => {
+                return keep(&mut self.album.gain, gain(text));
+            }
+            (Some(StandardTag::ReplayGainAlbumPeak(text)), _) => {
+                return keep(&mut self.album.peak, peak(text));
+            }
             (_, RawValue::String(text)) => text,
+            (_, RawValue::Binary(bytes)) if tag.raw.key == "RVA2" => return self.add_rva2(bytes),
             _ => return,
         };
-        // ID3v2 and MP4 put something in front: `TXXX:`, `----:com.apple.iTunes:`.
-        let name = tag.raw.key.rsplit(':').next().unwrap_or_default().to_ascii_uppercase();
+        // ID3v2, MP4 and Matroska put something in front: `TXXX:`, `com.apple.iTunes:`, `TRACK@`.
+        let name = tag.raw.key.rsplit([':', '@']).next().unwrap_or_default().to_ascii_uppercase();
         match name.as_str() {
-            "REPLAYGAIN_TRACK_GAIN" => self.track.gain = gain(text),
-            "REPLAYGAIN_TRACK_PEAK" => self.track.peak = peak(text),
-            "REPLAYGAIN_ALBUM_GAIN" => self.album.gain = gain(text),
-            "REPLAYGAIN_ALBUM_PEAK" => self.album.peak = peak(text),
-            "R128_TRACK_GAIN" => self.track.r128 = r128(text),
-            "R128_ALBUM_GAIN" => self.album.r128 = r128(text),
+            "REPLAYGAIN_TRACK_GAIN" => keep(&mut self.track.gain, gain(text)),
+            "REPLAYGAIN_TRACK_PEAK" => keep(&mut self.track.peak, peak(text)),
+            "REPLAYGAIN_ALBUM_GAIN" => keep(&mut self.album.gain, gain(text)),
+            "REPLAYGAIN_ALBUM_PEAK" => keep(&mut self.album.peak, peak(text)),
+            "R128_TRACK_GAIN" => keep(&mut self.track.r128, r128(text)),
+            "R128_ALBUM_GAIN" => keep(&mut self.album.r128, r128(text)),
             _ => {}
+        }
+    }
+
+    /// ID3v2.4's own: a name, then for each kind of channel its number, 512ths of a dB, and a peak of so many bits.
+    /// It yields to text, which is written by more programs and with more care.
+    fn add_rva2(&mut self, bytes: &[u8]) {
+        const MASTER: u8 = 1;
+        let Some(end) = bytes.iter().position(|byte| *byte == 0) else { return };
+        let fields = match bytes[..end].to_ascii_lowercase().as_slice() {
+            b"track" => &mut self.track,
+            b"album" => &mut self.album,
+            _ => return,
+        };
+        let mut rest = &bytes[end + 1..];
+        while let [kind, high, low, bits, after @ ..] = rest {
+            let size = usize::from(*bits).div_ceil(8);
+            let Some((peak, after)) = after.split_at_checked(size) else { return };
+            if *kind == MASTER {
+                fields.rva2 = sensible_gain(f32::from(i16::from_be_bytes([*high, *low])) / 512.0);
+                fields.rva2_peak = (1..=32).contains(bits).then(|| {
+                    let peak = peak.iter().fold(0u64, |number, byte| number << 8 | u64::from(*byte));
+                    peak as f32 / (1u64 << (bits - 1)) as f32
+                });
+            }
+            rest = after;
         }
     }
 
@@ -56,27 +92,40 @@ impl Found {
 
 impl Fields {
     fn level(&self) -> Option<Level> {
-        let gain_db = self.r128.or(self.gain)?;
-        Some(Level { gain_db, peak: self.peak })
+        match self.r128.or(self.gain) {
+            Some(gain_db) => Some(Level { gain_db, peak: self.peak }),
+            None => Some(Level { gain_db: self.rva2?, peak: self.rva2_peak.and_then(sensible_peak) }),
+        }
     }
+}
+
+/// What makes no sense takes nothing back.
+fn keep(field: &mut Option<f32>, found: Option<f32>) {
+    *field = found.or(*field);
+}
+
+fn sensible_gain(db: f32) -> Option<f32> {
+    (db.abs() <= MOST_GAIN_DB).then_some(db)
+}
+
+fn sensible_peak(peak: f32) -> Option<f32> {
+    (peak > 0.0 && peak <= MOST_PEAK).then_some(peak)
 }
 
 /// `-6.20 dB`, in any of the ways in which that is written.
 fn gain(text: &str) -> Option<f32> {
     let number = text.trim().trim_end_matches(|c: char| c.is_ascii_alphabetic() || c.is_whitespace());
-    let number = number.replace(',', ".").parse::<f32>().ok()?;
-    (number.abs() <= MOST_GAIN_DB).then_some(number)
+    sensible_gain(number.replace(',', ".").parse::<f32>().ok()?)
 }
 
 fn peak(text: &str) -> Option<f32> {
-    let number = text.trim().replace(',', ".").parse::<f32>().ok()?;
-    (number > 0.0 && number <= MOST_PEAK).then_some(number)
+    sensible_peak(text.trim().replace(',', ".").parse::<f32>().ok()?)
 }
 
 /// A whole number of 256ths of a dB.
 fn r128(text: &str) -> Option<f32> {
     let number = text.trim().parse::<i16>().ok()?;
-    Some(f32::from(number) / 256.0 + R128_TO_REPLAYGAIN_DB).filter(|gain| gain.abs() <= MOST_GAIN_DB)
+    sensible_gain(f32::from(number) / 256.0 + R128_TO_REPLAYGAIN_DB)
 }
 
 #[cfg(test)]
@@ -120,6 +169,28 @@ mod tests {
             assert_eq!(read(&tags).track, Some(Level { gain_db: -3.0, peak: None }), "{value}");
         }
         assert_eq!(read(&[("R128_TRACK_GAIN", "40000")]).track, None);
+        let twice = [("REPLAYGAIN_TRACK_GAIN", "-3 dB"), ("replaygain_track_gain", "?")];
+        assert_eq!(read(&twice).track, Some(Level { gain_db: -3.0, peak: None }), "what was good stays");
         assert_eq!(read(&[("REPLAYGAIN_TRACK_PEAK", "0.5")]).track, None, "a peak alone says nothing");
+    }
+
+    #[test]
+    fn rva2_is_read_where_no_text_is_there() {
+        let mut found = Found::default();
+        let rva2 = |bytes: &[u8]| Tag::new(RawTag::new("RVA2", bytes.to_vec().into_boxed_slice()));
+        // A subwoofer's first, then the master volume: -6.5 dB with a peak of 0.75.
+        found.add(&rva2(b"Track\0\x08\0\0\0\x01\xf3\x00\x10\x60\x00"));
+        found.add(&rva2(b"album\0\x01\x02\x00\x00"));
+        let want = Loudness {
+            track: Some(Level { gain_db: -6.5, peak: Some(0.75) }),
+            album: Some(Level { gain_db: 1.0, peak: None }),
+        };
+        assert_eq!(found.loudness(), want);
+        for broken in [&b""[..], b"track", b"track\0", b"track\0\x01\xf3", b"track\0\x01\x80\x00\xff"] {
+            found.add(&rva2(broken));
+            assert_eq!(found.loudness(), want, "{broken:?}");
+        }
+        found.add(&Tag::new(RawTag::new("TXXX:REPLAYGAIN_TRACK_GAIN", "-7 dB")));
+        assert_eq!(found.loudness().track, Some(Level { gain_db: -7.0, peak: None }));
     }
 }
