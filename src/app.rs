@@ -135,6 +135,11 @@ fn output_settings(config: &Config) -> output::Settings {
         device: config.output.device.0.clone(),
         buffer: config.card_buffer(),
         release_after: config.release_after(),
+        volume: output::VolumeSettings {
+            mode: config.output.volume,
+            control: config.output.mixer.clone(),
+            mixer: config.output.mixer_device.clone(),
+        },
     }
 }
 

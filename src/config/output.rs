@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::{A_DAY_S, Complaint};
+use crate::output::VolumeMode;
 
 /// `[output]`
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -14,11 +15,24 @@ pub struct Output {
     pub buffer_ms: u64,
     /// After so many seconds without sound the card is given back.
     pub release_after_s: u64,
+    /// Who controls the volume: `auto`, `hardware`, `software` or `fixed`.
+    pub volume: VolumeMode,
+    /// Name of the card's volume control; the likeliest without it.
+    pub mixer: Option<String>,
+    /// ALSA's name of the mixer; that of the card that is open without it.
+    pub mixer_device: Option<String>,
 }
 
 impl Default for Output {
     fn default() -> Self {
-        Output { device: Devices(vec!["auto".to_owned()]), buffer_ms: 250, release_after_s: 10 }
+        Output {
+            device: Devices(vec!["auto".to_owned()]),
+            buffer_ms: 250,
+            release_after_s: 10,
+            volume: VolumeMode::Auto,
+            mixer: None,
+            mixer_device: None,
+        }
     }
 }
 

@@ -136,6 +136,9 @@ pub enum CommandError {
     /// A live stream, or a server without ranges.
     #[error("this track cannot be sought in: {0}")]
     NotSeekable(String),
+    /// The configuration leaves the volume to somebody else.
+    #[error("the volume is fixed by [output] volume in segue.toml; set it on the amplifier")]
+    FixedVolume,
     /// A number that is no number, or a list that is too long.
     #[error("{0}")]
     BadArgument(String),

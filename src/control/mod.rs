@@ -13,4 +13,5 @@ pub use command::{
 };
 pub use state::{
     Buffer, Can, Current, LastError, Notice, Output, QueueChange, QueueState, Reason, Repeat, State, Status,
+    VolumeControl,
 };

@@ -73,6 +73,29 @@ impl Reason {
     }
 }
 
+/// Who controls the volume.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum VolumeControl {
+    /// Samples are scaled.
+    #[default]
+    Software,
+    /// The card's own control.
+    Hardware,
+    /// Nobody: it cannot be set.
+    Fixed,
+}
+
+impl VolumeControl {
+    /// The word on the bus.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            VolumeControl::Software => "software",
+            VolumeControl::Hardware => "hardware",
+            VolumeControl::Fixed => "fixed",
+        }
+    }
+}
+
 /// What happens at the end of an entry or of the queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -196,6 +219,8 @@ pub struct State {
     pub current: Option<Current>,
     /// From 0 to 1.
     pub volume: f64,
+    /// Who controls it.
+    pub volume_control: VolumeControl,
     /// Silenced.
     pub mute: bool,
     /// What is to be done to the samples.

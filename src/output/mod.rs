@@ -27,6 +27,7 @@ mod history;
 mod marks;
 #[cfg(test)]
 mod measured;
+mod mixer;
 mod playhead;
 mod refill;
 mod shared;
@@ -41,11 +42,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rtrb::{Producer, RingBuffer};
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::track::EntryId;
 pub use events::EventStream;
 pub use format::{CardFormat, SampleFormat, SourceFormat};
 pub use marks::{Event, GoneReason, Mark};
+use mixer::MixerThread;
+pub use mixer::{VolumeControl, VolumeEvent, VolumeMode, VolumeSettings};
 pub use playhead::Playhead;
 pub use shared::Settings;
 use shared::Shared;
@@ -97,6 +101,7 @@ struct Handle {
     take_backs: Mutex<Producer<TakeBack>>,
     writer: Mutex<Option<PcmWriter>>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    volume_events: Mutex<Option<UnboundedReceiver<VolumeEvent>>>,
 }
 
 impl Output {
@@ -113,6 +118,7 @@ impl Output {
         let (events_in, events) = RingBuffer::new(MOST_EVENTS);
         let links =
             Links { notes: notes_out, answers: answers_in, take_backs: take_backs_out, events: events_in };
+        let (volume, names) = (settings.volume.clone(), settings.device.clone());
         let output = OutputThread::new(Arc::clone(&shared), settings, links);
         let thread = std::thread::Builder::new().name("output".into()).stack_size(512 << 10).spawn({
             let shared = Arc::clone(&shared);
@@ -121,6 +127,7 @@ impl Output {
                 output.run();
             }
         })?;
+        let volume_events = start_mixer(&shared, volume, names)?;
         let writer = PcmWriter::new(Arc::clone(&shared), notes, answers);
         let stream = EventStream::new(events, bell);
         let handle = Arc::new(Handle {
@@ -128,8 +135,14 @@ impl Output {
             take_backs: Mutex::new(take_backs),
             writer: Mutex::new(Some(writer)),
             thread: Mutex::new(Some(thread)),
+            volume_events: Mutex::new(Some(volume_events)),
         });
         Ok((Output { handle }, stream))
+    }
+
+    /// What becomes of the volume's control. There is one: the second call gives None.
+    pub fn volume_events(&self) -> Option<UnboundedReceiver<VolumeEvent>> {
+        lock(&self.handle.volume_events).take()
     }
 
     /// The decode thread's end. There is one: the second call gives None.
@@ -166,16 +179,29 @@ impl Output {
         self.handle.shared.order();
     }
 
-    /// Software volume, 0.0 to 1.0 as a factor of the samples. Ramps over 20 ms.
-    pub fn set_volume(&self, linear: f32) {
-        self.handle.shared.set_volume(if linear.is_nan() { 0.0 } else { linear.clamp(0.0, 1.0) });
-        self.handle.shared.order();
+    /// What the software's volume was in an earlier run: nothing is done to the card's own control.
+    pub fn restore_volume(&self, linear: f32, muted: bool) {
+        self.handle.shared.set_software_volume(sensible(linear));
+        self.handle.shared.set_software_mute(muted);
+    }
+
+    /// The volume, 0.0 to 1.0: by the card's own control, or as a factor of the samples, which ramps over 20 ms.
+    pub fn set_volume(&self, volume: f32) {
+        match self.handle.shared.control() {
+            VolumeControl::Software => self.handle.shared.set_software_volume(sensible(volume)),
+            VolumeControl::Hardware => {
+                self.handle.shared.wish_hardware(Some(f64::from(sensible(volume))), None);
+            }
+            VolumeControl::Fixed => {}
+        }
     }
 
     /// Mutes without forgetting the volume.
     pub fn set_mute(&self, muted: bool) {
-        self.handle.shared.set_mute(muted);
-        self.handle.shared.order();
+        match self.handle.shared.control() {
+            VolumeControl::Hardware => self.handle.shared.wish_hardware(None, Some(muted)),
+            VolumeControl::Software | VolumeControl::Fixed => self.handle.shared.set_software_mute(muted),
+        }
     }
 
     /// What is heard now; None while no mark has been heard since the last cut.
@@ -214,6 +240,7 @@ impl Output {
         self.handle.shared.fade_ms.store(fade.as_millis() as u64, Relaxed);
         self.handle.shared.ending.store(true, SeqCst);
         self.handle.shared.order();
+        shared::wake(&self.handle.shared.mixer_orders);
         let deadline = Instant::now() + fade + JOIN_WITHIN;
         while !thread.is_finished() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(2));
@@ -223,6 +250,33 @@ impl Output {
             let _ = thread.join();
         }
     }
+}
+
+/// Starts the thread that talks to the card's mixer, where that has a say.
+fn start_mixer(
+    shared: &Arc<Shared>,
+    settings: VolumeSettings,
+    names: Vec<String>,
+) -> std::io::Result<UnboundedReceiver<VolumeEvent>> {
+    let (events, receiver) = tokio::sync::mpsc::unbounded_channel();
+    let control = match settings.mode {
+        VolumeMode::Auto | VolumeMode::Hardware => {
+            let thread = MixerThread::new(Arc::clone(shared), settings, names, events);
+            std::thread::Builder::new().name("mixer".into()).stack_size(256 << 10).spawn(|| thread.run())?;
+            return Ok(receiver);
+        }
+        VolumeMode::Software => VolumeControl::Software,
+        VolumeMode::Fixed => VolumeControl::Fixed,
+    };
+    shared.set_control(control, false);
+    // The receiver is at hand.
+    let _ = events.send(VolumeEvent { control, hardware: None });
+    Ok(receiver)
+}
+
+/// Nonsense is silence: that is the safe reading.
+fn sensible(volume: f32) -> f32 {
+    if volume.is_nan() { 0.0 } else { volume.clamp(0.0, 1.0) }
 }
 
 /// Lets the event stream find its end, also when the thread panicked.
@@ -238,6 +292,7 @@ impl Drop for Handle {
     fn drop(&mut self) {
         self.shared.ending.store(true, SeqCst);
         self.shared.order();
+        shared::wake(&self.shared.mixer_orders);
     }
 }
 

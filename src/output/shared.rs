@@ -3,12 +3,13 @@
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::Duration;
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use super::format::{CardFormat, SourceFormat};
+use super::mixer::{VolumeControl, VolumeSettings};
 use super::playhead::Published;
 use super::treatment::{SoundPath, Treatment};
 
@@ -21,6 +22,8 @@ pub struct Settings {
     pub buffer: Duration,
     /// When a silent device is closed, so that others may use it.
     pub release_after: Duration,
+    /// Who controls the volume.
+    pub volume: VolumeSettings,
 }
 
 impl Default for Settings {
@@ -29,6 +32,7 @@ impl Default for Settings {
             device: vec!["auto".into()],
             buffer: Duration::from_millis(250),
             release_after: Duration::from_secs(10),
+            volume: VolumeSettings::default(),
         }
     }
 }
@@ -38,6 +42,8 @@ impl Default for Settings {
 pub(super) struct Opened {
     pub device: String,
     pub card: Option<CardFormat>,
+    /// ALSA's name of its mixer, where known.
+    pub mixer: Option<String>,
     pub converts: bool,
 }
 
@@ -45,6 +51,8 @@ pub(super) struct Opened {
 pub(super) struct Shared {
     /// Wakes the output thread.
     pub orders: EventFd,
+    /// Wakes the mixer thread.
+    pub mixer_orders: EventFd,
     /// Wakes the writer.
     pub space: EventFd,
     /// Wakes the event stream.
@@ -52,9 +60,15 @@ pub(super) struct Shared {
     pub paused: AtomicBool,
     /// Everything below is cut.
     pub cut: AtomicU64,
-    /// f32 bits of the volume, and mute.
+    /// f32 bits of the software's volume, and mute.
     volume: AtomicU32,
     muted: AtomicBool,
+    /// Who controls the volume: where it is not the software, its volume has no effect.
+    control: AtomicU8,
+    /// The card has a switch to mute with.
+    card_mutes: AtomicBool,
+    /// What the card's control is to be set to.
+    hardware_wishes: Mutex<(Option<f64>, Option<bool>)>,
     /// Asked to end, with so many milliseconds of fade.
     pub ending: AtomicBool,
     pub fade_ms: AtomicU64,
@@ -85,12 +99,16 @@ impl Shared {
         let event = || EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK);
         let shared = Shared {
             orders: event()?,
+            mixer_orders: event()?,
             space: event()?,
             bell,
             paused: AtomicBool::new(false),
             cut: AtomicU64::new(0),
             volume: AtomicU32::new(1f32.to_bits()),
             muted: AtomicBool::new(false),
+            control: AtomicU8::new(VolumeControl::Software as u8),
+            card_mutes: AtomicBool::new(false),
+            hardware_wishes: Mutex::new((None, None)),
             ending: AtomicBool::new(false),
             fade_ms: AtomicU64::new(0),
             hungry: AtomicBool::new(false),
@@ -126,20 +144,60 @@ impl Shared {
         }
     }
 
-    pub fn set_volume(&self, linear: f32) {
+    /// Who controls the volume.
+    pub fn control(&self) -> VolumeControl {
+        match self.control.load(Relaxed) {
+            1 => VolumeControl::Hardware,
+            2 => VolumeControl::Fixed,
+            _ => VolumeControl::Software,
+        }
+    }
+
+    /// Says who controls the volume, and whether mute is the card's, too.
+    pub fn set_control(&self, control: VolumeControl, card_mutes: bool) {
+        self.card_mutes.store(card_mutes, Relaxed);
+        self.control.store(control as u8, Relaxed);
+        self.order();
+    }
+
+    /// Of the software; it has an effect only where that controls the volume.
+    pub fn set_software_volume(&self, linear: f32) {
         self.volume.store(linear.to_bits(), Relaxed);
+        self.order();
     }
 
-    pub fn set_mute(&self, muted: bool) {
+    pub fn set_software_mute(&self, muted: bool) {
         self.muted.store(muted, Relaxed);
+        self.order();
     }
 
-    pub fn volume(&self) -> f32 {
-        f32::from_bits(self.volume.load(Relaxed))
-    }
-
-    pub fn muted(&self) -> bool {
+    pub fn software_muted(&self) -> bool {
         self.muted.load(Relaxed)
+    }
+
+    /// Asks the card's control for a volume or to mute.
+    pub fn wish_hardware(&self, volume: Option<f64>, muted: Option<bool>) {
+        if let Ok(mut wishes) = self.hardware_wishes.lock() {
+            *wishes = (volume.or(wishes.0), muted.or(wishes.1));
+        }
+        wake(&self.mixer_orders);
+    }
+
+    pub fn take_hardware_wishes(&self) -> (Option<f64>, Option<bool>) {
+        self.hardware_wishes.lock().map(|mut wishes| std::mem::take(&mut *wishes)).unwrap_or_default()
+    }
+
+    /// What samples are multiplied by but for mute.
+    pub fn volume(&self) -> f32 {
+        match self.control() {
+            VolumeControl::Software => f32::from_bits(self.volume.load(Relaxed)),
+            VolumeControl::Hardware | VolumeControl::Fixed => 1.0,
+        }
+    }
+
+    /// Whether samples are silenced.
+    pub fn muted(&self) -> bool {
+        self.muted.load(Relaxed) && !self.card_mutes.load(Relaxed)
     }
 
     /// What samples are multiplied by.

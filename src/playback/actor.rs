@@ -13,8 +13,8 @@ use super::feeder::{Feeder, Told};
 use super::open::{OpenTrack, Opener, failed_decode};
 use super::persist::{Keeper, Kept};
 use super::work::Part;
-use crate::control::{self, Answer, Command, Notice, Request, State};
-use crate::output::{self, Output};
+use crate::control::{self, Answer, Command, Notice, Request, State, VolumeControl};
+use crate::output::{self, Output, VolumeEvent};
 use crate::player::{Event, Failure, Intent, Machine, Now, OpenedTrack, Ticket};
 use crate::plugin::Host;
 use crate::stream::{StreamEvent, StreamHandle, Streams, UserFolders};
@@ -88,6 +88,7 @@ pub struct Playback {
     inbox_receiver: UnboundedReceiver<Inbox>,
     requests: mpsc::Receiver<Request>,
     sound: output::EventStream,
+    volume: UnboundedReceiver<VolumeEvent>,
 }
 
 impl Playback {
@@ -95,6 +96,8 @@ impl Playback {
     pub fn new(parts: Parts) -> std::io::Result<Playback> {
         let (inbox, inbox_receiver) = mpsc::unbounded_channel();
         let writer = parts.output.writer().ok_or_else(|| std::io::Error::other("the output is taken"))?;
+        let volume =
+            parts.output.volume_events().ok_or_else(|| std::io::Error::other("the output is taken"))?;
         let feeder = Feeder::start(writer, inbox.clone())?;
         let Kept { restored, keeper } = parts.kept;
         let opener = Opener {
@@ -117,6 +120,7 @@ impl Playback {
             inbox_receiver,
             requests: parts.requests,
             sound: parts.sound,
+            volume,
         })
     }
 
@@ -140,6 +144,7 @@ impl Playback {
                     }
                 },
                 Some(message) = self.inbox_receiver.recv() => self.read(message),
+                Some(event) = self.volume.recv() => self.volume_changed(event),
                 Some(request) = self.requests.recv() => self.answer(request),
                 _ = ticks.tick(), if self.machine.intent() == Intent::Playing => self.tick(),
                 () = sleep_until(save_at), if save_at.is_some() => self.save(),
@@ -223,6 +228,15 @@ impl Playback {
             Sound::Released => return,
         };
         self.happened(event);
+    }
+
+    fn volume_changed(&mut self, event: VolumeEvent) {
+        let control = match event.control {
+            output::VolumeControl::Software => VolumeControl::Software,
+            output::VolumeControl::Hardware => VolumeControl::Hardware,
+            output::VolumeControl::Fixed => VolumeControl::Fixed,
+        };
+        self.happened(Event::Volume(control, event.hardware));
     }
 
     fn read(&mut self, message: Inbox) {

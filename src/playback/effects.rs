@@ -60,6 +60,7 @@ impl Playback {
             }
             Effect::Pause => self.hold(true),
             Effect::Resume => self.hold(false),
+            Effect::RestoreVolume(volume, mute) => self.output.restore_volume(volume as f32, mute),
             Effect::SetVolume(volume) => self.output.set_volume(volume as f32),
             Effect::SetMute(mute) => self.output.set_mute(mute),
             Effect::SetSound(settings) => self.tell(Message::Sound(settings)),

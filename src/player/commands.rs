@@ -8,6 +8,7 @@ use super::queue::MAX_ENTRIES;
 use super::slot::Slot;
 use crate::control::{
     Answer, Command, CommandError, ListedEntry, MAX_URIS_PER_CALL, Notice, QueueChange, Reason, Repeat,
+    VolumeControl,
 };
 use crate::dsp;
 use crate::track::{EntryId, Kind, TrackUri};
@@ -43,6 +44,9 @@ impl Machine {
             Command::SetVolume(volume) => self.set_volume(volume, effects),
             Command::SetMute(mute) => {
                 self.mute = mute;
+                if self.volume_control != VolumeControl::Hardware {
+                    self.software.1 = mute;
+                }
                 effects.extend([Effect::SetMute(mute), Effect::SaveState]);
                 Ok(Answer::Done)
             }
@@ -190,7 +194,13 @@ impl Machine {
         if !volume.is_finite() {
             return Err(CommandError::BadArgument("the volume is a number from 0 to 1".to_owned()));
         }
+        if self.volume_control == VolumeControl::Fixed {
+            return Err(CommandError::FixedVolume);
+        }
         self.volume = volume.clamp(0.0, 1.0);
+        if self.volume_control == VolumeControl::Software {
+            self.software.0 = self.volume;
+        }
         effects.extend([Effect::SetVolume(self.volume), Effect::SaveState]);
         Ok(Answer::Done)
     }

@@ -74,7 +74,9 @@ pub enum Effect {
     Pause,
     /// Let the sound go on.
     Resume,
-    /// Linear, 0 to 1.
+    /// Volume and mute of the software, as an earlier run left them; nothing is done to the card's own control.
+    RestoreVolume(f64, bool),
+    /// From 0 to 1.
     SetVolume(f64),
     /// Silence without touching the volume.
     SetMute(bool),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::effect::Ticket;
-use crate::control::Reason;
+use crate::control::{Reason, VolumeControl};
 use crate::track::{EntryId, TrackInfo, TrackUri};
 
 /// A track that is open and can be decoded.
@@ -52,6 +52,8 @@ pub enum Event {
         /// Its entry.
         entry: EntryId,
     },
+    /// Who controls the volume, and what the card stands at where it is the card: volume and mute.
+    Volume(VolumeControl, Option<(f64, bool)>),
     /// The decoder is at the end of this track and has nothing to go on with.
     FedToEnd(Ticket),
     /// The decoder was asked to go on with a track that it has left.

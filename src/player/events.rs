@@ -8,7 +8,7 @@ use super::machine::{DEVICE_PATIENCE, FAILURES_IN_A_ROW, Intent, Machine, Now};
 use super::queue::Source;
 use super::restart::Restarts;
 use super::slot::{Coming, NextSlot, Slot};
-use crate::control::{Notice, QueueChange, Reason};
+use crate::control::{Notice, QueueChange, Reason, VolumeControl};
 use crate::track::{EntryId, TrackInfo};
 
 impl Machine {
@@ -65,10 +65,20 @@ impl Machine {
             Event::Info(entry, info) => self.learn(entry, &info, Source::Plugin, &mut effects),
             Event::Introduced(entry, info) => self.learn(entry, &info, Source::Container, &mut effects),
             Event::Listed { ticket, listed, playing } => self.listed(ticket, listed, playing, &mut effects),
+            Event::Volume(control, hardware) => self.volume_changed(control, hardware),
             Event::Tick => self.tick(now, &mut effects),
         }
         self.plan(now, &mut effects);
         effects
+    }
+
+    /// By the card, or by somebody at the card.
+    fn volume_changed(&mut self, control: VolumeControl, hardware: Option<(f64, bool)>) {
+        self.volume_control = control;
+        (self.volume, self.mute) = match control {
+            VolumeControl::Fixed => (1.0, self.mute),
+            VolumeControl::Software | VolumeControl::Hardware => hardware.unwrap_or(self.software),
+        };
     }
 
     fn opened(&mut self, ticket: Ticket, track: OpenedTrack, effects: &mut Vec<Effect>) {

@@ -10,7 +10,7 @@ use super::preload;
 use super::queue::Queue;
 use super::restart::Restarts;
 use super::slot::{Coming, NextSlot, Slot};
-use crate::control::{LastError, Notice, Reason, Repeat};
+use crate::control::{LastError, Notice, Reason, Repeat, VolumeControl};
 use crate::dsp;
 use crate::track::{EntryId, TrackInfo, TrackUri};
 
@@ -72,6 +72,9 @@ pub struct Machine {
     pub(super) folders: Vec<PathBuf>,
     pub(super) repeat: Repeat,
     pub(super) volume: f64,
+    pub(super) volume_control: VolumeControl,
+    /// Volume and mute of the software, which are kept while the card has its own.
+    pub(super) software: (f64, bool),
     pub(super) mute: bool,
     pub(super) sound: dsp::Settings,
 
@@ -125,12 +128,15 @@ impl Machine {
         let current = restored.current.filter(|id| restored.queue.get(*id).is_some());
         let anchor = if current.is_some() { restored.position } else { Duration::ZERO };
         let current = current.or(restored.queue.first());
+        let volume = restored.volume.unwrap_or(1.0).clamp(0.0, 1.0);
         Machine {
             intent: if current.is_some() { restored.intent } else { Intent::Stopped },
             queue: restored.queue,
             folders,
             repeat: restored.repeat,
-            volume: restored.volume.unwrap_or(1.0).clamp(0.0, 1.0),
+            volume,
+            volume_control: VolumeControl::Software,
+            software: (volume, restored.mute),
             mute: restored.mute,
             sound: restored.sound,
             reason: Reason::None,
@@ -166,8 +172,7 @@ impl Machine {
 
     /// What to do right after the start: sets volume and sound, and plays on where that is wanted.
     pub fn start(&mut self) -> Vec<Effect> {
-        let mut effects =
-            vec![Effect::SetVolume(self.volume), Effect::SetMute(self.mute), Effect::SetSound(self.sound)];
+        let mut effects = vec![Effect::RestoreVolume(self.volume, self.mute), Effect::SetSound(self.sound)];
         if let (Intent::Playing, Some(entry)) = (self.intent, self.current) {
             self.begin(entry, self.anchor, &mut effects);
         }
@@ -189,9 +194,9 @@ impl Machine {
         self.sound
     }
 
-    /// Volume, mute and repeat mode.
+    /// Volume and mute of the software, and repeat mode.
     pub fn modes(&self) -> (f64, bool, Repeat) {
-        (self.volume, self.mute, self.repeat)
+        (self.software.0, self.software.1, self.repeat)
     }
 
     /// The entry that is heard.

@@ -21,6 +21,7 @@ impl Machine {
             },
             current: self.visible_entry(),
             volume: self.volume,
+            volume_control: self.volume_control,
             mute: self.mute,
             sound: self.sound,
             queue: QueueState {

@@ -15,6 +15,7 @@ mod formats;
 mod hls;
 mod icecast;
 mod lifecycle;
+mod mixer;
 mod outages;
 mod playback;
 mod playlists;

@@ -35,7 +35,7 @@ async fn introspection_names_every_member() {
         (
             "org.segue.Player1",
             "PlayUri PlayUris Play Pause PlayPause Next Previous Stop SeekBy ClearError State StateReason Position \
-             PositionExact Volume Mute ReplayGain Mono CrossfadeMs Device Output Buffer LastError Current Error Event",
+             PositionExact Volume VolumeControl Mute ReplayGain Mono CrossfadeMs Device Output Buffer LastError Current Error Event",
         ),
         ("org.segue.Queue1", "Add Remove Clear Play List Length Current Revision Repeat Changed"),
         ("org.segue.Catalog1", "Search"),

@@ -8,7 +8,7 @@ mkdir -p "$1"
 out=$(cd "$1" && pwd)/libasound_module_pcm_vcard.so
 stale=no
 [ -e "$out" ] || stale=yes
-for source in vcard.c card.c card.h record.c record.h build.sh; do
+for source in vcard.c vctl.c card.c card.h record.c record.h build.sh; do
 	[ "$here/$source" -nt "$out" ] && stale=yes
 done
 if [ $stale = yes ]; then
@@ -16,7 +16,7 @@ if [ $stale = yes ]; then
 	temporary=$(mktemp "$out.XXXXXX")
 	trap 'rm -f "$temporary"' EXIT
 	${CC:-gcc} -std=gnu11 -O2 -g -Wall -Wextra -Werror -shared -fPIC -DPIC \
-		-Wl,-Bsymbolic -o "$temporary" "$here/vcard.c" "$here/card.c" "$here/record.c" -lasound -lm
+		-Wl,-Bsymbolic -o "$temporary" "$here/vcard.c" "$here/vctl.c" "$here/card.c" "$here/record.c" -lasound -lm
 	chmod 755 "$temporary"
 	mv "$temporary" "$out"
 fi

@@ -43,6 +43,7 @@ pub struct CardBuilder {
     clock: Clock,
     settings: Vec<(&'static str, String)>,
     fault: Option<Fault>,
+    mixer: Option<String>,
 }
 
 /// A card. Everything that it was given to play can be read back.
@@ -105,6 +106,12 @@ impl CardBuilder {
         self
     }
 
+    /// With a volume control of its own, whose mixer has the card's name. `settings` as in its README.
+    pub fn mixer(mut self, settings: &str) -> Self {
+        self.mixer = Some(settings.to_owned());
+        self
+    }
+
     /// Wrong from the start on.
     pub fn fault(mut self, fault: Fault) -> Self {
         self.fault = Some(fault);
@@ -125,8 +132,12 @@ impl CardBuilder {
         for (key, value) in &self.settings {
             definition.push_str(&format!(" {key} \"{value}\""));
         }
+        let mixer = self.mixer.map_or_else(String::new, |settings| {
+            let (lib, dir) = (library().display(), folder.display());
+            format!("ctl_type.vctl {{ lib \"{lib}\" }}\nctl.{PCM} {{ type vctl dir \"{dir}\" {settings} }}\n")
+        });
         let configuration = format!(
-            "</usr/share/alsa/alsa.conf>\npcm_type.vcard {{ lib \"{}\" }}\npcm.{PCM} {{ type vcard {definition} }}\n",
+            "</usr/share/alsa/alsa.conf>\npcm_type.vcard {{ lib \"{}\" }}\npcm.{PCM} {{ type vcard {definition} }}\n{mixer}",
             library().display()
         );
         fs::write(card.alsa_config(), configuration).unwrap();
@@ -151,7 +162,7 @@ impl Card {
     /// On demand, with all formats, unless told otherwise. [`CardBuilder::plug`] makes it.
     #[allow(clippy::new_ret_no_self)]
     pub fn new() -> CardBuilder {
-        CardBuilder { clock: Clock::Demand, settings: Vec::new(), fault: None }
+        CardBuilder { clock: Clock::Demand, settings: Vec::new(), fault: None, mixer: None }
     }
 
     /// For `ALSA_CONFIG_PATH`.
@@ -167,6 +178,25 @@ impl Card {
         let new = self.file("fault.new");
         fs::write(&new, word).unwrap();
         fs::rename(new, self.file("fault")).unwrap();
+    }
+
+    /// What its volume control stands at: the step, and whether it is on.
+    pub fn mixer(&self) -> Option<(i64, bool)> {
+        let text = fs::read_to_string(self.file("mixer")).ok()?;
+        let mut numbers = text.split_whitespace().filter_map(|number| number.parse::<i64>().ok());
+        Some((numbers.next()?, numbers.next()? != 0))
+    }
+
+    /// Somebody turns the knob at the card.
+    pub fn turn_knob(&self, step: i64, on: bool) {
+        let new = self.file("mixer.knob");
+        fs::write(&new, format!("{step} {}\n", i64::from(on))).unwrap();
+        fs::rename(new, self.file("mixer")).unwrap();
+    }
+
+    /// How often the control was set by a program.
+    pub fn mixer_writes(&self) -> usize {
+        fs::read_to_string(self.file("mixer.log")).unwrap_or_default().lines().count()
     }
 
     /// Breaks it.

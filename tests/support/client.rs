@@ -31,6 +31,8 @@ pub enum Said {
     Error { code: String, message: String },
     /// Player1.State became this.
     State(String),
+    /// Player1.Volume became this, and nothing was said of the state.
+    Volume(f64),
     /// MPRIS Seeked, in microseconds.
     Seeked(i64),
     /// The name on the bus is there, or gone.
@@ -119,8 +121,11 @@ fn understand(signal: &Message) -> Option<Said> {
         }
         "PropertiesChanged" => {
             let (interface, changed, _): (String, Dict, Vec<String>) = body.deserialize().ok()?;
-            let state = changed.get("State").filter(|_| interface == "org.segue.Player1")?;
-            Some(Said::State(state.try_clone().ok()?.try_into().ok()?))
+            let of_player = |key| changed.get(key).filter(|_| interface == "org.segue.Player1");
+            match (of_player("State"), of_player("Volume")) {
+                (Some(state), _) => Some(Said::State(state.try_clone().ok()?.try_into().ok()?)),
+                (None, volume) => Some(Said::Volume(volume?.try_clone().ok()?.try_into().ok()?)),
+            }
         }
         _ => None,
     }

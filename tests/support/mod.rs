@@ -47,7 +47,7 @@ pub mod prelude {
     pub use super::plugin::{Plugin, Track, Whim};
     pub use super::process;
     pub use super::server::{Server, Trouble};
-    pub use super::{PATIENCE, until};
+    pub use super::{PATIENCE, until, until_async};
 }
 
 /// Longer than anything takes that works, also on a busy machine.
@@ -57,6 +57,15 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = tokio::time::Instant::now() + PATIENCE;
     while !holds() {
+        assert!(tokio::time::Instant::now() < deadline, "waited {PATIENCE:?} in vain: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// The same for what has to be asked of somebody.
+pub async fn until_async(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while !holds().await {
         assert!(tokio::time::Instant::now() < deadline, "waited {PATIENCE:?} in vain: {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

@@ -44,7 +44,12 @@ pub async fn volume(daemon: &Daemon, out: &mut Out, percent: Option<u32>) -> Res
     let player = daemon.player_properties().await?;
     let volume = get::<f64>(&player, "Volume").unwrap_or_default();
     let muted = if get(&player, "Mute").unwrap_or(false) { " (muted)" } else { "" };
-    out.line(&format!("{:.0} %{muted}", volume * 100.0))
+    let by = match get::<String>(&player, "VolumeControl").as_deref() {
+        Some("hardware") => ", by the card",
+        Some("fixed") => ", fixed",
+        _ => "",
+    };
+    out.line(&format!("{:.0} %{muted}{by}", volume * 100.0))
 }
 
 pub async fn mute(daemon: &Daemon, wanted: Switch) -> Result<(), Failure> {

@@ -53,6 +53,7 @@ impl From<CommandError> for Error {
             CommandError::NoSuchEntry(_) => Error::NoSuchEntry(sentence),
             CommandError::EmptyQueue => Error::EmptyQueue(sentence),
             CommandError::NotSeekable(_) => Error::NotSeekable(sentence),
+            CommandError::FixedVolume => Error::NotSupported(sentence),
             CommandError::BadArgument(_) => Error::BadArgument(sentence),
             CommandError::Stopping => Error::Stopping(sentence),
         }

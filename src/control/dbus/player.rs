@@ -100,6 +100,11 @@ impl Player1 {
     }
 
     #[zbus(property)]
+    fn volume_control(&self) -> &'static str {
+        self.player.now().volume_control.as_str()
+    }
+
+    #[zbus(property)]
     fn mute(&self) -> bool {
         self.player.now().mute
     }
@@ -200,6 +205,7 @@ pub fn changes(old: &State, new: &State) -> Dict {
     changes.compare("State", |state| state.status.as_str());
     changes.compare("StateReason", |state| state.reason.as_str());
     changes.compare("Volume", |state| state.volume);
+    changes.compare("VolumeControl", |state| state.volume_control.as_str());
     changes.compare("Mute", |state| state.mute);
     changes.compare("ReplayGain", |state| state.sound.replay_gain.as_str());
     changes.compare("Mono", |state| state.sound.mono);

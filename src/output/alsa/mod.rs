@@ -4,6 +4,7 @@
 
 mod fault;
 mod list;
+mod mixer;
 mod params;
 mod poll;
 
@@ -14,6 +15,7 @@ use alsa::{Direction, Output as Text};
 
 use super::format::{Abilities, CardFormat, SourceFormat};
 pub(super) use fault::{Fault, OpenError};
+pub(super) use mixer::{HardwareVolume, MixerWoken, Reading, first_mixer};
 pub(super) use poll::Poller;
 
 /// A device that is open and set up.
@@ -26,6 +28,8 @@ pub(super) struct Device {
     /// Frames of the card's buffer and of one of its periods.
     pub buffer: usize,
     pub period: usize,
+    /// ALSA's name of the card's mixer, where the card is known.
+    pub mixer: Option<String>,
     /// True where ALSA may convert samples before they reach the card.
     pub converts: bool,
     /// True for `null` and `file`, which take everything at once and always poll ready.
@@ -71,12 +75,15 @@ impl Device {
         let pcm = PCM::new(name, Direction::Playback, true).map_err(|e| OpenError::open(name, e))?;
         let set = params::set_up(&pcm, source, buffer).map_err(|e| OpenError::params(name, e))?;
         let (kind, converts) = describe(&pcm, name);
+        let card = || pcm.info().ok().map(|info| info.get_card()).filter(|card| *card >= 0);
+        let mixer = mixer::mixer_of(name).or_else(|| card().map(|card| format!("hw:{card}")));
         Ok(Device {
             name: name.to_owned(),
             card: set.card,
             abilities: set.abilities,
             buffer: set.buffer,
             period: set.period,
+            mixer,
             converts,
             instant: kind == Kind::Instant,
             frame_bytes: set.card.sample.bytes() * usize::from(set.card.channels),

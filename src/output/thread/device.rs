@@ -10,7 +10,7 @@ use crate::output::alsa::{Device, Fault, OpenError};
 use crate::output::format::SourceFormat;
 use crate::output::marks::{Event, Note, Prepared, What};
 use crate::output::playhead::{frames, now_ns};
-use crate::output::shared::Opened;
+use crate::output::shared::{Opened, wake};
 use crate::system::realtime;
 
 /// Above every ordinary thread, below the kernel's own.
@@ -102,7 +102,12 @@ impl OutputThread {
         let _ =
             if device.instant { realtime::become_ordinary() } else { realtime::become_realtime(PRIORITY) };
         let why = self.shared.path(*source, card, &device.name, device.converts).alteration();
-        let opened = Opened { device: device.name.clone(), card: Some(card), converts: device.converts };
+        let opened = Opened {
+            device: device.name.clone(),
+            card: Some(card),
+            mixer: device.mixer.clone(),
+            converts: device.converts,
+        };
         let event = Event::Opened {
             device: device.name.clone(),
             card,
@@ -117,6 +122,7 @@ impl OutputThread {
         if let Ok(mut shared) = self.shared.opened.lock() {
             *shared = opened;
         }
+        wake(&self.shared.mixer_orders);
     }
 
     fn close(&mut self) {

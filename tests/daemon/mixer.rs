@@ -1,0 +1,133 @@
+//! The card's own volume control: followed, set when a person sets it, and never otherwise.
+
+use crate::support::daemon::Setup;
+use crate::support::prelude::*;
+
+/// As the virtual control has it: half decibels from -103.5 dB, 207 is 0 dB.
+const FULL: i64 = 207;
+
+fn setup(card: &Card) -> Setup {
+    Daemon::new().card(card).output("mixer_device = \"dac\"")
+}
+
+async fn wait_volume(daemon: &Daemon, what: &str, holds: impl Fn(f64, bool) -> bool) {
+    until_async(what, async || {
+        let volume: f64 = daemon.player.get_property("Volume").await.unwrap();
+        let muted: bool = daemon.player.get_property("Mute").await.unwrap();
+        holds(volume, muted)
+    })
+    .await;
+}
+
+async fn wait_control(daemon: &Daemon, wanted: &str) {
+    until_async(wanted, async || {
+        daemon.player.get_property::<String>("VolumeControl").await.unwrap() == wanted
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_card_is_set_when_a_person_sets_it_and_never_otherwise() {
+    let (card, server) = (Card::new().clock(Clock::Times(8.0)).mixer("").plug(), Server::start());
+    card.turn_knob(150, true);
+    let sources = [Recording::music(70, 44_100, 16, 3.0), Recording::music(71, 48_000, 24, 3.0)];
+    let urls: Vec<String> = sources
+        .iter()
+        .enumerate()
+        .map(|(n, source)| server.serve(&format!("/{n}.flac"), source.encode(Codec::Flac)))
+        .collect();
+    let mut daemon = setup(&card).start().await;
+    wait_control(&daemon, "hardware").await;
+    // Read, not set: -28.5 dB is a third of the way on alsamixer's scale.
+    wait_volume(&daemon, "what the card stands at", |volume, _| (0.30..0.36).contains(&volume)).await;
+    daemon.play_uris(&urls).await;
+    daemon.wait_end(0).await;
+    assert_eq!((card.mixer_writes(), card.mixer()), (0, Some((150, true))), "start, two formats, end");
+    for (session, source) in card.sessions().iter().zip(&sources) {
+        assert_exact(&session.heard.trimmed(), source);
+    }
+    daemon.player.set_property("Volume", 1.0).await.unwrap();
+    until("full volume", || card.mixer() == Some((FULL, true))).await;
+    daemon.player.set_property("Volume", 0.5).await.unwrap();
+    until("half volume", || card.mixer().is_some_and(|(step, _)| (168..174).contains(&step))).await;
+    // Rounding to the card's steps is nobody's change.
+    wait_volume(&daemon, "half", |volume, _| volume == 0.5).await;
+    daemon.player.set_property("Mute", true).await.unwrap();
+    until("muted by its switch", || card.mixer().is_some_and(|(_, on)| !on)).await;
+    daemon.player.set_property("Mute", false).await.unwrap();
+    until("loud again", || card.mixer().is_some_and(|(_, on)| on)).await;
+    daemon.player.set_property("Volume", 0.0).await.unwrap();
+    until("silent", || card.mixer().is_some_and(|(step, _)| step == 0)).await;
+    let writes = card.mixer_writes();
+    daemon.term().await;
+    daemon.start_again().await;
+    wait_control(&daemon, "hardware").await;
+    wait_volume(&daemon, "what the card stands at", |volume, muted| volume == 0.0 && !muted).await;
+    assert_eq!(card.mixer_writes(), writes, "a restart sets nothing");
+}
+
+#[tokio::test]
+async fn what_is_changed_at_the_card_is_followed_and_announced() {
+    let card = Card::new().clock(Clock::Real).mixer("").plug();
+    card.turn_knob(FULL, true);
+    let source = Recording::music(72, 44_100, 16, 4.0);
+    let server = Server::start();
+    let url = server.serve("/a.flac", source.encode(Codec::Flac));
+    let mut daemon = setup(&card).start().await;
+    daemon.play_uris(&[url]).await;
+    daemon.wait_position(200_000).await;
+    card.turn_knob(150, true);
+    let announced = |said: &Said| matches!(said, Said::Volume(volume) if (0.30..0.36).contains(volume));
+    daemon.record.wait_from(0, "the volume", announced).await;
+    card.turn_knob(150, false);
+    wait_volume(&daemon, "muted at the card", |_, muted| muted).await;
+    // Above 0 dB the card would amplify: that is full volume, and no more is asked for.
+    card.turn_knob(255, true);
+    wait_volume(&daemon, "louder than full scale", |volume, muted| volume == 1.0 && !muted).await;
+    daemon.wait_end(0).await;
+    assert_exact(&card.music(), &source);
+    assert_eq!(card.mixer_writes(), 0);
+}
+
+#[tokio::test]
+async fn a_card_without_a_control_has_its_samples_scaled() {
+    let card = Card::new().clock(Clock::Demand).plug();
+    let daemon = Daemon::new().card(&card).output("volume = \"hardware\"").start().await;
+    wait_control(&daemon, "software").await;
+    daemon.player.set_property("Volume", 0.25).await.unwrap();
+    wait_volume(&daemon, "a quarter", |volume, _| volume == 0.25).await;
+}
+
+#[tokio::test]
+async fn a_fixed_volume_cannot_be_set_and_says_where_to() {
+    let card = Card::new().clock(Clock::Demand).mixer("").plug();
+    card.turn_knob(100, true);
+    let daemon = setup(&card).output("volume = \"fixed\"").start().await;
+    wait_control(&daemon, "fixed").await;
+    let refused = daemon.player.set_property("Volume", 0.5).await.unwrap_err().to_string();
+    assert!(refused.contains("fixed by [output] volume"), "{refused}");
+    assert_eq!((card.mixer_writes(), card.mixer()), (0, Some((100, true))));
+}
+
+#[tokio::test]
+async fn a_card_that_comes_back_has_its_volume_and_a_control_without_a_switch_can_be_silenced() {
+    let (card, server) = (Card::new().clock(Clock::Times(2.0)).mixer("switch false").plug(), Server::start());
+    card.turn_knob(180, true);
+    let source = Recording::music(73, 44_100, 16, 8.0);
+    let url = server.serve("/a.flac", source.encode(Codec::Flac));
+    let daemon = setup(&card).start().await;
+    wait_control(&daemon, "hardware").await;
+    daemon.play_uris(&[url]).await;
+    daemon.wait_position(500_000).await;
+    card.fault(Fault::Unplug);
+    until_async("the device is the reason", async || {
+        daemon.player.get_property::<String>("StateReason").await.unwrap() == "device"
+    })
+    .await;
+    card.heal();
+    wait_control(&daemon, "hardware").await;
+    assert_eq!((card.mixer_writes(), card.mixer()), (0, Some((180, true))));
+    daemon.player.set_property("Mute", true).await.unwrap();
+    wait_volume(&daemon, "muted", |_, muted| muted).await;
+    assert_eq!(card.mixer().unwrap().0, 180, "muted by the samples");
+}
