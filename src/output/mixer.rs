@@ -124,14 +124,19 @@ impl MixerThread {
                 tracing::info!(mixer = self.mixer.as_deref(), control = %open.name(), "the card controls the volume");
                 self.warned = false;
             }
-            None if self.settings.mode == VolumeMode::Hardware && !opened.device.is_empty() => {
-                if !std::mem::replace(&mut self.warned, true) {
-                    tracing::warn!(device = %opened.device,
-                        "this card has no volume control with a scale in dB: samples are scaled instead; \
-                         name another one in [output] mixer, or set volume = \"software\"");
-                }
-            }
-            None => {}
+            None => self.warn_of_none(&opened.device),
+        }
+    }
+
+    /// Once for each card that should have a control.
+    fn warn_of_none(&mut self, device: &str) {
+        let unexpected = self.settings.mode == VolumeMode::Hardware && !device.is_empty();
+        if unexpected && !std::mem::replace(&mut self.warned, true) {
+            tracing::warn!(
+                device,
+                "this card has no volume control with a scale in dB: samples are scaled instead; \
+                 name another one in [output] mixer, or set volume = \"software\""
+            );
         }
     }
 
