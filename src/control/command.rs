@@ -45,6 +45,8 @@ pub enum Command {
     SetMono(bool),
     /// How long one track fades into the next; zero is not at all.
     SetCrossfade(Duration),
+    /// Sound goes to this device, or to those of the configuration. Whoever asks has looked whether it is there.
+    SelectOutput(Option<String>),
     /// Adds these behind the current entry and plays the first: `segue play URI…`, MPRIS `OpenUri`. What was
     /// queued stays and follows.
     PlayUris(Vec<String>),

@@ -229,6 +229,8 @@ pub struct State {
     pub queue: QueueState,
     /// What would have an effect.
     pub can: Can,
+    /// The device that a person chose, if one did.
+    pub selected_output: Option<String>,
     /// The sound card's side.
     pub output: Output,
     /// The last thing that went wrong, until it is cleared or the next track plays.

@@ -20,6 +20,7 @@
 
 mod alsa;
 mod convert;
+pub mod devices;
 mod events;
 mod feed;
 mod format;
@@ -207,6 +208,12 @@ impl Output {
     /// What is heard now; None while no mark has been heard since the last cut.
     pub fn playhead(&self) -> Option<Playhead> {
         self.handle.shared.playhead.read().at(playhead::now_ns())
+    }
+
+    /// Lets sound go to this device from now on, or, with None, to those of the configuration. What is under way goes
+    /// on there at the frame after the last one heard. Where it cannot be used, those of the configuration serve.
+    pub fn select(&self, device: Option<String>) {
+        self.handle.shared.select(device);
     }
 
     /// What is known about the sound path.

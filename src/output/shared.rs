@@ -86,6 +86,9 @@ pub(super) struct Shared {
     pub buffered_ns: AtomicU64,
     source: AtomicU64,
     treatment: AtomicU64,
+    /// The device that was selected. Locked by the output thread only when another one was.
+    selected: Mutex<Option<String>>,
+    pub reselect: AtomicBool,
     /// Locked by the output thread only while it opens or closes a device, never while it plays.
     pub opened: Mutex<Opened>,
 }
@@ -121,6 +124,8 @@ impl Shared {
             buffered_ns: AtomicU64::new(0),
             source: AtomicU64::new(0),
             treatment: AtomicU64::new(0),
+            selected: Mutex::new(None),
+            reselect: AtomicBool::new(false),
             opened: Mutex::new(Opened::default()),
         };
         Ok((shared, listener))
@@ -134,6 +139,19 @@ impl Shared {
     /// Wakes the output thread in any case.
     pub fn order(&self) {
         wake(&self.orders);
+    }
+
+    /// Orders another device, or those of the configuration.
+    pub fn select(&self, device: Option<String>) {
+        if let Ok(mut selected) = self.selected.lock() {
+            *selected = device;
+        }
+        self.reselect.store(true, SeqCst);
+        self.order();
+    }
+
+    pub fn selected(&self) -> Option<String> {
+        self.selected.lock().ok().and_then(|selected| selected.clone())
     }
 
     /// Wakes the output thread if it sleeps for want of frames.

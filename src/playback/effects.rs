@@ -63,6 +63,7 @@ impl Playback {
             Effect::RestoreVolume(volume, mute) => self.output.restore_volume(volume as f32, mute),
             Effect::SetVolume(volume) => self.output.set_volume(volume as f32),
             Effect::SetMute(mute) => self.output.set_mute(mute),
+            Effect::SelectOutput(device) => self.output.select(device),
             Effect::SetSound(settings) => self.tell(Message::Sound(settings)),
             Effect::FetchInfo(entry, uri) => self.fetch_info(entry, uri),
             Effect::SaveQueue => self.keeper.queue_changed(),

@@ -67,6 +67,7 @@ struct StateFile {
     volume: Option<f64>,
     mute: bool,
     sound: Option<KeptSound>,
+    output: Option<String>,
     station: bool,
 }
 
@@ -107,6 +108,7 @@ pub fn restore(folder: PathBuf, settings: &Player, sound: dsp::Settings) -> Kept
         volume: state.volume.filter(|volume| volume.is_finite()),
         mute: state.mute,
         sound: KeptSound::beside(state.sound, sound),
+        selected_output: state.output,
         station: state.station,
     };
     Kept { restored, keeper: Keeper::new(folder, boot_id, settings.save_position_s, sound) }
@@ -274,6 +276,7 @@ impl Keeper {
             volume: Some(volume),
             mute,
             sound: Some(KeptSound { set: machine.sound(), configured: self.sound }),
+            output: machine.selected_output().map(str::to_owned),
             station: machine.is_station(),
         }
     }

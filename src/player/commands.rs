@@ -55,6 +55,11 @@ impl Machine {
                 effects.push(Effect::SaveState);
                 Ok(Answer::Done)
             }
+            Command::SelectOutput(device) => {
+                self.selected_output.clone_from(&device);
+                effects.extend([Effect::SelectOutput(device), Effect::SaveState]);
+                Ok(Answer::Done)
+            }
             Command::SetReplayGain(mode) => {
                 self.set_sound(dsp::Settings { replay_gain: mode, ..self.sound }, effects)
             }

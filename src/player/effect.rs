@@ -80,6 +80,8 @@ pub enum Effect {
     SetVolume(f64),
     /// Silence without touching the volume.
     SetMute(bool),
+    /// Let sound go to this device, or to those of the configuration.
+    SelectOutput(Option<String>),
     /// What is to be done to the samples that are decoded from now on.
     SetSound(dsp::Settings),
     /// Ask the plugin what the track is called.

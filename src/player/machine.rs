@@ -61,6 +61,8 @@ pub struct Restored {
     pub mute: bool,
     /// What is to be done to the samples.
     pub sound: dsp::Settings,
+    /// The device that was chosen.
+    pub selected_output: Option<String>,
     /// The entry is a station that was heard.
     pub station: bool,
 }
@@ -77,6 +79,7 @@ pub struct Machine {
     pub(super) software: (f64, bool),
     pub(super) mute: bool,
     pub(super) sound: dsp::Settings,
+    pub(super) selected_output: Option<String>,
 
     pub(super) intent: Intent,
     pub(super) reason: Reason,
@@ -139,6 +142,7 @@ impl Machine {
             software: (volume, restored.mute),
             mute: restored.mute,
             sound: restored.sound,
+            selected_output: restored.selected_output,
             reason: Reason::None,
             current,
             anchor,
@@ -173,6 +177,9 @@ impl Machine {
     /// What to do right after the start: sets volume and sound, and plays on where that is wanted.
     pub fn start(&mut self) -> Vec<Effect> {
         let mut effects = vec![Effect::RestoreVolume(self.volume, self.mute), Effect::SetSound(self.sound)];
+        if self.selected_output.is_some() {
+            effects.push(Effect::SelectOutput(self.selected_output.clone()));
+        }
         if let (Intent::Playing, Some(entry)) = (self.intent, self.current) {
             self.begin(entry, self.anchor, &mut effects);
         }
@@ -192,6 +199,11 @@ impl Machine {
     /// What is to be done to the samples.
     pub fn sound(&self) -> dsp::Settings {
         self.sound
+    }
+
+    /// The device that a person chose.
+    pub fn selected_output(&self) -> Option<&str> {
+        self.selected_output.as_deref()
     }
 
     /// Volume and mute of the software, and repeat mode.

@@ -30,6 +30,7 @@ impl Machine {
                 repeat: self.repeat,
             },
             can: self.can(),
+            selected_output: self.selected_output.clone(),
             output: Output { codec: self.codec(), ..output },
             last_error: self.last_error.clone(),
         }

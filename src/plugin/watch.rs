@@ -6,19 +6,18 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
-use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, WatchDescriptor};
-use tokio::io::Interest;
+use nix::sys::inotify::{AddWatchFlags, WatchDescriptor};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 use super::host::{Host, Inner};
+use crate::system::FileEvents;
 
 /// How packages are watched.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +55,7 @@ impl Drop for Watching {
 /// Watches before it returns, so that whoever reads the packages then misses nothing.
 pub(super) async fn start(host: &Host) -> Watching {
     let limits = host.0.settings.watch;
-    let inotify = match Events::new() {
+    let inotify = match FileEvents::new() {
         Ok(inotify) => Some(Arc::new(inotify)),
         Err(error) => {
             tracing::warn!(%error, "changes of plugins cannot be watched: they are looked for from time to time");
@@ -74,26 +73,6 @@ pub(super) async fn start(host: &Host) -> Watching {
     };
     watch.arm().await;
     Watching(tokio::spawn(watch.run()).abort_handle())
-}
-
-/// The kernel's events.
-struct Events(Inotify);
-
-impl Events {
-    #[allow(unsafe_code)]
-    fn new() -> std::io::Result<AsyncFd<Events>> {
-        let inotify = Events(Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC)?);
-        // SAFETY: the value owns its descriptor, which is neither replaced nor closed before the value is
-        // dropped, and `as_raw_fd` always gives that one.
-        let registered = unsafe { AsyncFd::register_with_interest(inotify, Interest::READABLE) };
-        registered.map_err(|error| error.into_parts().1)
-    }
-}
-
-impl AsRawFd for Events {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0.as_fd().as_raw_fd()
-    }
 }
 
 /// What is watched now.
@@ -117,7 +96,7 @@ struct Watch {
     host: Weak<Inner>,
     folders: Vec<PathBuf>,
     limits: WatchLimits,
-    inotify: Option<Arc<AsyncFd<Events>>>,
+    inotify: Option<Arc<AsyncFd<FileEvents>>>,
     watched: Watched,
     looked: Arc<Notify>,
     said: bool,
@@ -232,7 +211,7 @@ impl Watch {
 }
 
 struct Arming<'a> {
-    inotify: &'a Inotify,
+    inotify: &'a nix::sys::inotify::Inotify,
     limit: usize,
     watched: Watched,
 }

@@ -38,6 +38,7 @@ async fn introspection_names_every_member() {
              PositionExact Volume VolumeControl Mute ReplayGain Mono CrossfadeMs Device Output Buffer LastError Current Error Event",
         ),
         ("org.segue.Queue1", "Add Remove Clear Play List Length Current Revision Repeat Changed"),
+        ("org.segue.Outputs1", "List Select Changed"),
         ("org.segue.Catalog1", "Search"),
         ("org.segue.Plugins1", "List Inspect Rescan Trust Enable Disable Health Logs ReadLog Changed"),
     ] {

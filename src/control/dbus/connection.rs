@@ -11,6 +11,7 @@ use super::caller::Callers;
 use super::catalog::Catalog1;
 use super::mpris::Root;
 use super::mpris_player::MprisPlayer;
+use super::outputs::Outputs1;
 use super::player::Player1;
 use super::plugins::Plugins1;
 use super::queue::Queue1;
@@ -90,7 +91,7 @@ async fn connect(bus: &Bus, services: &Services) -> Result<(Connection, Told), E
         Bus::System => Callers::Shared,
         Bus::Session | Bus::Address(_) => Callers::Private,
     };
-    let [mpris, player, queue] = [(); 3].map(|()| Player::new(services));
+    let [mpris, player, queue, outputs] = [(); 4].map(|()| Player::new(services));
     let told = Told {
         mpris: mpris.announced.clone(),
         player: player.announced.clone(),
@@ -102,6 +103,7 @@ async fn connect(bus: &Bus, services: &Services) -> Result<(Connection, Told), E
         .serve_at(MPRIS_PATH, MprisPlayer { player: mpris })
         .serve_at(SEGUE_PATH, Player1 { player })
         .serve_at(SEGUE_PATH, Queue1 { player: queue })
+        .serve_at(SEGUE_PATH, Outputs1::new(outputs))
         .serve_at(SEGUE_PATH, Catalog1::new(services.plugins.clone()))
         .serve_at(SEGUE_PATH, Plugins1::new(services.plugins.clone(), callers))
         .build()

@@ -36,6 +36,8 @@ pub enum Error {
     NotAllowed(String),
     /// Too many calls of this kind are running.
     Busy(String),
+    /// No such sound card, or one that cannot be used.
+    NoSuchOutput(String),
     /// No such plugin is installed.
     NoSuchPlugin(String),
     /// The plugin is not what was reviewed, or lacks what is needed to run.

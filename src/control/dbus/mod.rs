@@ -10,6 +10,7 @@ mod connection;
 mod errors;
 mod mpris;
 mod mpris_player;
+mod outputs;
 mod player;
 mod plugins;
 mod queue;

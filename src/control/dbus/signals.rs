@@ -13,12 +13,14 @@ use zbus::object_server::{Interface, SignalEmitter};
 use zbus::{Connection, Variant};
 
 use super::mpris_player::MprisPlayer;
+use super::outputs::Outputs1;
 use super::player::Player1;
 use super::plugins::Plugins1;
 use super::queue::Queue1;
 use super::values::{Dict, change, entry_number, text};
 use super::{Announced, MPRIS_PATH, SEGUE_PATH, mpris_player, player, queue};
 use crate::control::{Notice, State};
+use crate::output::devices::HotPlug;
 use crate::track::PluginId;
 
 /// What differs between two states, as properties.
@@ -74,6 +76,8 @@ pub async fn announce(connection: &Connection, news: News, told: Told) -> zbus::
     let segue = SignalEmitter::new(connection, SEGUE_PATH)?;
     let News { mut state, mut notices, mut plugins } = news;
     state.mark_changed(); // whatever happened since the objects were made
+    let mut cards = HotPlug::watch();
+    let mut in_use = state.borrow().output.device.clone();
     loop {
         tokio::select! {
             biased; // a new track before what happens in it
@@ -85,6 +89,10 @@ pub async fn announce(connection: &Connection, news: News, told: Told) -> zbus::
                 properties(&mpris, MprisPlayer::name(), &told.mpris, &now, mpris_player::changes).await?;
                 properties(&segue, Player1::name(), &told.player, &now, player::changes).await?;
                 properties(&segue, Queue1::name(), &told.queue, &now, queue::changes).await?;
+                if in_use != now.output.device {
+                    in_use = now.output.device;
+                    Outputs1::changed(&segue).await?;
+                }
             }
             notice = notices.recv() => match notice {
                 Ok(notice) => announce_notice(&mpris, &segue, notice).await?,
@@ -95,6 +103,7 @@ pub async fn announce(connection: &Connection, news: News, told: Told) -> zbus::
                 }
                 Err(RecvError::Closed) => return Ok(()),
             },
+            () = cards.changed() => Outputs1::changed(&segue).await?,
             plugin = plugins.recv() => match plugin {
                 Ok(plugin) => Plugins1::changed(&segue, plugin.as_str()).await?,
                 Err(RecvError::Lagged(_)) => Plugins1::changed(&segue, "").await?,

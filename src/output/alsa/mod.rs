@@ -15,6 +15,7 @@ use alsa::{Direction, Output as Text};
 
 use super::format::{Abilities, CardFormat, SourceFormat};
 pub(super) use fault::{Fault, OpenError};
+pub(super) use list::{list_devices, probe_device};
 pub(super) use mixer::{HardwareVolume, MixerWoken, Reading, first_mixer};
 pub(super) use poll::Poller;
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use alsa::pcm::{Access, Format, Frames, HwParams, PCM};
 use alsa::{Result, ValueOr};
 
+use crate::output::devices::DeviceAbilities;
 use crate::output::format::{Abilities, CardFormat, RATES, SampleFormat, SourceFormat};
 use crate::output::start_frames;
 
@@ -54,6 +55,18 @@ fn hardware(
         sample: abilities.sample,
     };
     Ok((card, abilities, hw.get_buffer_size()?, hw.get_period_size()?))
+}
+
+/// What a device can do by itself.
+pub(super) fn offered(pcm: &PCM) -> Result<DeviceAbilities> {
+    let hw = HwParams::any(pcm)?;
+    hw.set_rate_resample(false)?;
+    hw.set_access(Access::RWInterleaved)?;
+    let Abilities { rates, channels, .. } = abilities(&hw)?;
+    let known = SampleFormat::PREFERRED.into_iter().filter(|f| hw.test_format(format_of(*f)).is_ok());
+    let formats = known.map(SampleFormat::name).collect();
+    let rates = RATES.into_iter().enumerate().filter(|(bit, _)| rates & (1 << bit) != 0);
+    Ok(DeviceAbilities { rates: rates.map(|(_, rate)| rate).collect(), formats, channels })
 }
 
 fn software(pcm: &PCM, card: &CardFormat, buffer: Frames) -> Result<()> {

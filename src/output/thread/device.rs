@@ -69,9 +69,26 @@ impl OutputThread {
         }
     }
 
+    /// Another device is wanted: lets go of the present one, so that the next frame goes there.
+    pub(super) fn select(&mut self) {
+        let selected = self.shared.selected();
+        let is_open = |name: &String| self.device.as_ref().is_some_and(|device| device.name == *name);
+        let stays = selected.as_ref().is_some_and(is_open);
+        self.selected = selected;
+        if self.device.is_some() && !stays {
+            if self.flow != Flow::Stopped {
+                self.halt();
+            }
+            self.close();
+        }
+        self.try_soon();
+    }
+
     /// Opens the device for `source`, or plans the next attempt.
     fn open(&mut self, source: &SourceFormat, request: u64) -> bool {
-        match Device::open(&self.settings.device, source, self.settings.buffer) {
+        let selected = self.selected.iter().chain(&self.settings.device);
+        let names: Vec<String> = selected.cloned().collect();
+        match Device::open(&names, source, self.settings.buffer) {
             Ok(device) => {
                 self.device = Some(device);
                 self.opened(source);

@@ -55,6 +55,8 @@ pub(super) struct Links {
 pub(super) struct OutputThread {
     shared: Arc<Shared>,
     settings: Settings,
+    /// The device that a person chose, before those of the settings.
+    selected: Option<String>,
     feed: Feed,
     answers: Producer<Prepared>,
     take_backs: Consumer<TakeBack>,
@@ -106,6 +108,7 @@ impl OutputThread {
         OutputThread {
             shared,
             settings,
+            selected: None,
             feed: Feed::new(links.notes),
             answers: links.answers,
             take_backs: links.take_backs,
@@ -218,6 +221,9 @@ impl OutputThread {
                 self.halt();
                 self.fade_next = fade;
             }
+        }
+        if self.shared.reselect.swap(false, SeqCst) {
+            self.select();
         }
         let paused = self.shared.paused.load(SeqCst);
         if paused != self.paused {
