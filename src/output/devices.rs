@@ -113,14 +113,11 @@ impl HotPlug {
     /// Waits until cards have come or gone.
     pub async fn changed(&mut self) {
         let Some(events) = &mut self.0 else { return std::future::pending().await };
-        loop {
-            let Ok(mut ready) = events.readable_mut().await else { return std::future::pending().await };
-            let _ = ready.get_inner().0.read_events();
-            ready.clear_ready();
-            tokio::time::sleep(SETTLE).await;
-            // What happened meanwhile is part of the same change.
-            let _ = events.get_ref().0.read_events();
-            return;
-        }
+        let Ok(mut ready) = events.readable_mut().await else { return std::future::pending().await };
+        let _ = ready.get_inner().0.read_events();
+        ready.clear_ready();
+        tokio::time::sleep(SETTLE).await;
+        // What happened meanwhile is part of the same change.
+        let _ = events.get_ref().0.read_events();
     }
 }
