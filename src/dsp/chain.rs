@@ -17,6 +17,9 @@ const MAX_CHANNELS: u16 = 32;
 /// A setting that is changed while music plays comes in over this time.
 const RAMP_MS: u32 = 20;
 
+/// 1 as a left-justified sample.
+const FULL: f64 = 2_147_483_648.0;
+
 /// A conversion that makes no sense.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot convert {from} Hz with {from_channels} channels to {to} Hz with {to_channels} channels")]
@@ -120,12 +123,17 @@ impl Chain {
         self.gain.is_unity() && self.limiter.is_none() && self.blend.is_none()
     }
 
-    /// From the next frame on samples are multiplied by `factor`. With `limited` they may be louder than full scale
-    /// by that, and are kept below it.
-    pub fn set_gain(&mut self, factor: f32, limited: bool) {
+    /// ReplayGain by itself, which is what most who want any of this want.
+    fn is_gain_only(&self) -> bool {
+        let plain = self.limiter.is_none() && self.blend.is_none() && self.resampler.is_none();
+        plain && self.mix == Mix::Keep
+    }
+
+    /// From the next frame on samples are multiplied by `factor`. What is made louder is kept below full scale: the
+    /// peak may be unknown, a tag may lie, and at another rate the sound between two samples comes out.
+    pub fn set_gain(&mut self, factor: f32) {
         self.gain = Gain::constant(factor);
-        // Between two samples at full scale, the sound is louder: another rate brings that out.
-        if limited || (factor > 1.0 && self.resampler.is_some()) {
+        if factor > 1.0 {
             self.limiter.get_or_insert_with(|| Limiter::new(self.rate, self.to_channels));
             self.limiter_ends = None;
         } else if self.limiter.is_some() {
@@ -134,9 +142,9 @@ impl Chain {
     }
 
     /// The same, but a listener hears the change: it comes in over 20 ms.
-    pub fn ramp_gain(&mut self, factor: f32, limited: bool) {
+    pub fn ramp_gain(&mut self, factor: f32) {
         let from = self.gain.now();
-        self.set_gain(factor, limited);
+        self.set_gain(factor);
         if from != factor {
             self.gain = Gain { from, to: factor, done: 0, length: self.from.rate * RAMP_MS / 1000 };
         }
@@ -189,6 +197,9 @@ impl Chain {
                 Mix::Matrix(_) => {}
             }
         }
+        if self.is_gain_only() {
+            return self.multiply(input, out);
+        }
         let mut floats = std::mem::take(&mut self.floats);
         to_floats(input, &mut floats);
         self.apply_gain(&mut floats);
@@ -229,6 +240,19 @@ impl Chain {
                 *sample *= factor;
             }
         }
+    }
+
+    /// Without the way through floats, and with all 32 bits.
+    fn multiply(&mut self, input: &[i32], out: &mut Vec<i32>) {
+        let left = self.gain.length.saturating_sub(self.gain.done) as usize;
+        let (ramp, steady) = input.split_at(input.len().min(left * self.from_channels));
+        for frame in ramp.chunks_exact(self.from_channels) {
+            let factor = f64::from(self.gain.now());
+            self.gain.done += 1;
+            out.extend(frame.iter().map(|&s| to_int(f64::from(s) * factor)));
+        }
+        let factor = f64::from(self.gain.to);
+        out.extend(steady.iter().map(|&s| to_int(f64::from(s) * factor)));
     }
 
     fn apply_mix(&mut self, floats: &mut Vec<f32>) {
@@ -272,16 +296,17 @@ impl Chain {
     }
 }
 
+/// A conversion to floats rounds once, and the scale is a power of two.
 fn to_floats(input: &[i32], out: &mut Vec<f32>) {
     out.clear();
-    out.extend(input.iter().map(|&s| (f64::from(s) / 2_147_483_648.0) as f32));
+    out.extend(input.iter().map(|&s| s as f32 * (1.0 / FULL as f32)));
 }
 
 fn to_ints(input: &[f32], out: &mut Vec<i32>) {
-    out.extend(input.iter().map(|&s| from_float(f64::from(s))));
+    out.extend(input.iter().map(|&s| to_int(f64::from(s) * FULL)));
 }
 
-/// A float sample as a left-justified integer. The cast saturates, and NaN becomes silence.
-fn from_float(sample: f64) -> i32 {
-    (sample * 2_147_483_648.0).round() as i32
+/// The nearest integer. The cast saturates, and NaN becomes silence. (`round` is a call for each sample.)
+fn to_int(sample: f64) -> i32 {
+    (sample + 0.5f64.copysign(sample)) as i32
 }

@@ -11,6 +11,8 @@ const CEILING: f32 = 0.9999;
 const LOOK_AHEAD_MS: usize = 4;
 /// In this time the gain comes up by two thirds of what it is down.
 const RELEASE_MS: f64 = 120.0;
+/// So near to 1 a gain is 1: the last of a release, which would never end, is 120 dB below the sound.
+const ALMOST: f64 = 1.0 - 1e-6;
 
 /// A look-ahead peak limiter for interleaved floats; one gain for all channels, so that the image stands still.
 pub(super) struct Limiter {
@@ -27,6 +29,8 @@ pub(super) struct Limiter {
     sum: f64,
     frame: u64,
     gain: f64,
+    /// Frames for which the gain has been 1, up to as many as are looked ahead: then nothing is under way.
+    steady: usize,
 }
 
 impl Limiter {
@@ -42,6 +46,7 @@ impl Limiter {
             sum: look_ahead as f64,
             frame: 0,
             gain: 1.0,
+            steady: look_ahead,
         }
     }
 
@@ -52,11 +57,35 @@ impl Limiter {
 
     /// Takes frames and appends those that are ready.
     pub(super) fn process(&mut self, input: &[f32], out: &mut Vec<f32>) {
+        let mut input = input;
+        if self.steady >= self.look_ahead {
+            let quiet = self.quiet(input);
+            self.pass(&input[..quiet], out);
+            input = &input[quiet..];
+        }
         for frame in input.chunks_exact(self.channels) {
             self.held.extend(frame);
             let peak = frame.iter().fold(0f32, |peak, sample| peak.max(sample.abs()));
             self.step(peak, out);
         }
+    }
+
+    /// How many samples come before the first frame that is too loud.
+    fn quiet(&self, input: &[f32]) -> usize {
+        let loud = input.iter().position(|sample| sample.abs() > CEILING);
+        let frames = loud.unwrap_or(input.len()) / self.channels;
+        frames * self.channels
+    }
+
+    /// Frames of which none is too loud, while nothing is under way: they only wait their turn.
+    fn pass(&mut self, input: &[f32], out: &mut Vec<f32>) {
+        self.held.extend(input);
+        let ready = self.held.len().saturating_sub(self.look_ahead * self.channels);
+        out.extend(self.held.drain(..ready));
+        self.frame += (input.len() / self.channels) as u64;
+        self.least.clear();
+        // What adding and taking away a million times left behind.
+        self.sum = self.look_ahead as f64;
     }
 
     /// Appends what is held back.
@@ -83,6 +112,10 @@ impl Limiter {
         self.frame += 1;
         let least = self.least.front().map_or(1.0, |(_, gain)| *gain);
         self.gain = least.min(self.gain + (1.0 - self.gain) * self.release);
+        if self.gain > ALMOST {
+            self.gain = 1.0;
+        }
+        self.steady = if self.gain == 1.0 { (self.steady + 1).min(self.look_ahead) } else { 0 };
         // The mean of gains, none of which is above what the oldest held frame allows, is not above it either.
         let oldest = self.envelope.pop_front().unwrap_or(1.0);
         self.envelope.push_back(self.gain);
@@ -111,6 +144,30 @@ mod tests {
     fn what_is_below_full_scale_passes_unchanged() {
         let quiet: Vec<f32> = (0..10_000).map(|n| (n as f32 * 0.01).sin() * 0.99).collect();
         assert_eq!(limit(&quiet, 2), quiet);
+    }
+
+    #[test]
+    fn waiting_their_turn_is_no_different_from_being_looked_at() {
+        let loud = |n: usize| n % 9_000 < 20 || (20_000..26_000).contains(&n);
+        let input: Vec<f32> =
+            (0..60_000).map(|n| (n as f32 * 0.3).sin() * if loud(n) { 1.7 } else { 0.9 }).collect();
+        let (mut one, mut out) = (Limiter::new(2_000, 2), Vec::new());
+        for frame in input.chunks(2) {
+            one.process(frame, &mut out);
+            // As if something were always under way.
+            one.steady = 0;
+        }
+        one.flush(&mut out);
+        let (mut other, mut quick) = (Limiter::new(2_000, 2), Vec::new());
+        let mut rested = 0;
+        for piece in input.chunks(74) {
+            rested += usize::from(other.steady >= other.look_ahead);
+            other.process(piece, &mut quick);
+        }
+        other.flush(&mut quick);
+        assert!(rested > 100, "it came to rest {rested} times");
+        assert_eq!(out.len(), quick.len());
+        assert!(out.iter().zip(&quick).all(|(a, b)| (a - b).abs() < 1e-6));
     }
 
     #[test]

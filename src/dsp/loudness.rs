@@ -27,13 +27,11 @@ pub struct Amplification {
     pub factor: f32,
     /// The same in dB.
     pub db: f32,
-    /// The result may be louder than full scale: it is to be limited.
-    pub limited: bool,
 }
 
 impl Amplification {
     /// Samples stay as they are.
-    pub const NONE: Amplification = Amplification { factor: 1.0, db: 0.0, limited: false };
+    pub const NONE: Amplification = Amplification { factor: 1.0, db: 0.0 };
 }
 
 impl Settings {
@@ -58,7 +56,7 @@ impl Settings {
         if db == 0.0 {
             return Amplification::NONE;
         }
-        Amplification { factor: 10f32.powf(db / 20.0), db, limited: db > 0.0 && peak.is_none() }
+        Amplification { factor: 10f32.powf(db / 20.0), db }
     }
 }
 
@@ -90,13 +88,13 @@ mod tests {
     }
 
     #[test]
-    fn a_known_peak_never_passes_full_scale_and_an_unknown_one_is_limited() {
+    fn a_known_peak_never_passes_full_scale() {
         let settings = Settings { replay_gain: ReplayGain::Track, preamp_db: 12.0, ..Settings::default() };
         let with = settings.amplification(&TAGGED, false);
-        assert!((with.factor * 0.9 - 1.0).abs() < 1e-5 && !with.limited, "{with:?}");
+        assert!((with.factor * 0.9 - 1.0).abs() < 1e-5, "{with:?}");
         let level = Level { gain_db: -8.0, peak: None };
         let without = settings.amplification(&Loudness { track: Some(level), album: None }, false);
-        assert!((without.db - 4.0).abs() < 1e-5 && without.limited, "{without:?}");
+        assert!((without.db - 4.0).abs() < 1e-5, "{without:?}");
         // A tag of a master that clips already: it is turned down only as its gain says.
         let hot = Level { gain_db: 0.0, peak: Some(1.4) };
         let hot = Settings { preamp_db: 0.0, ..settings }

@@ -23,8 +23,8 @@ impl Work {
         let fits = |conversion: &Conversion| conversion.from == from && conversion.to == to;
         if !self.conversion.as_ref().is_some_and(fits) {
             let mut chain = Chain::new(from, to.rate, to.channels, sound.mono)?;
-            let Amplification { factor, limited, .. } = self.amplification(sound);
-            chain.set_gain(factor, limited);
+            let Amplification { factor, .. } = self.amplification(sound);
+            chain.set_gain(factor);
             self.conversion = Some(Conversion { from, to, chain });
         }
         self.sounded = true;
@@ -49,21 +49,21 @@ impl Work {
 
     /// What comes from the decoder next is another recording, with loudness tags of its own.
     pub(super) fn begin_part(&mut self, sound: &Settings) {
-        let Amplification { factor, limited, .. } = self.amplification(sound);
+        let Amplification { factor, .. } = self.amplification(sound);
         if let Some(Conversion { chain, .. }) = &mut self.conversion {
-            chain.set_gain(factor, limited);
+            chain.set_gain(factor);
             self.before_mark = chain.held();
         }
     }
 
     /// Somebody wants it otherwise, from the next decoded frame on.
     pub(super) fn change_sound(&mut self, sound: &Settings) {
-        let Amplification { factor, limited, .. } = self.amplification(sound);
+        let Amplification { factor, .. } = self.amplification(sound);
         let Some(Conversion { chain, from, to }) = &mut self.conversion else { return };
         if (chain.gain(), chain.is_mono()) == (factor, sound.mono) {
             return;
         }
-        chain.ramp_gain(factor, limited);
+        chain.ramp_gain(factor);
         chain.set_mono(sound.mono);
         let (from, to, held, ramp) = (*from, *to, chain.held(), chain.until_steady());
         if self.unmarked.is_none() {
