@@ -164,6 +164,11 @@ impl Source {
         self.lock().index.take()
     }
 
+    /// What the first frame of an MP3 says about its loudness, where an index saw it.
+    pub(super) fn gain_db(&self) -> Option<f32> {
+        self.lock().index.as_ref()?.gain_db()
+    }
+
     /// As of the input.
     pub(super) fn at_hand(&self, from: u64) -> u64 {
         self.lock().input.at_hand(from)

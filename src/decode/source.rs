@@ -15,7 +15,7 @@ use super::quirks::{mkv, mp4};
 use super::registry::{self, Container, Reader};
 use super::samples;
 use super::tags::{self, Tags};
-use crate::dsp::Loudness;
+use crate::dsp::{Level, Loudness};
 use crate::track::{SourceFormat, TrackInfo};
 
 mod entrance;
@@ -116,7 +116,12 @@ impl Decoder {
 
     /// What its tags say about how loud it is.
     pub fn loudness(&self) -> Loudness {
-        self.tags.loudness()
+        let told = self.tags.loudness();
+        if told != Loudness::default() {
+            return told;
+        }
+        let track = self.source.gain_db().map(|gain_db| Level { gain_db, peak: None });
+        Loudness { track, ..told }
     }
 
     /// How many streams of a chain are behind. When it has changed after a call of [`Decoder::next`], tags and

@@ -81,6 +81,11 @@ impl Index {
         self.shape.map(|frame| u64::from(frame.samples))
     }
 
+    /// What the encoder found out about the loudness, in dB to ReplayGain's aim.
+    pub(in crate::decode) fn gain_db(&self) -> Option<f32> {
+        self.toc.as_ref()?.gain_db
+    }
+
     /// Where the next bytes are wanted; None when no more are.
     pub(in crate::decode) fn wants(&self) -> Option<u64> {
         let read = (self.first.len() + self.part.len()) as u64;

@@ -11,6 +11,8 @@ pub(super) struct Toc {
     pub(super) bytes: Option<u64>,
     /// All frames have one bit rate.
     pub(super) is_constant: bool,
+    /// What LAME found out about the loudness: what brings it to ReplayGain's aim, in dB.
+    pub(super) gain_db: Option<f32>,
     /// At so many equal steps of the time: the part of the bytes before it, from 0 to 1.
     points: Vec<f64>,
 }
@@ -56,7 +58,21 @@ fn xing(tag: &[u8]) -> Toc {
     let points = field(4, 100).and_then(|at| tag.get(at..at + 100)).unwrap_or_default();
     let rises = points.is_sorted();
     let points = if rises { points.iter().map(|&b| f64::from(b) / 256.0).collect() } else { Vec::new() };
-    Toc { frames, bytes, is_constant: tag.starts_with(b"Info"), points }
+    let _quality = field(8, 4);
+    let gain_db = tag.get(at..).and_then(lame_gain);
+    Toc { frames, bytes, is_constant: tag.starts_with(b"Info"), gain_db, points }
+}
+
+/// Behind the encoder's name (nine bytes), its settings (two) and a peak (four), which few versions write: the gain of
+/// the track, in three bits that say so, three that say by whom, a sign, and tenths of a dB.
+fn lame_gain(lame: &[u8]) -> Option<f32> {
+    const OF_TRACK: u16 = 1;
+    if !lame.starts_with(b"LAME") {
+        return None;
+    }
+    let word = u16::from_be_bytes(*lame.get(15..)?.first_chunk()?);
+    let (kind, by, size) = (word >> 13, word >> 10 & 7, f32::from(word & 0x1ff) / 10.0);
+    (kind == OF_TRACK && by != 0).then_some(if word & 0x200 != 0 { -size } else { size })
 }
 
 fn vbri(tag: &[u8]) -> Option<Toc> {
@@ -73,7 +89,13 @@ fn vbri(tag: &[u8]) -> Option<Toc> {
             sum += scale * entry.iter().fold(0u64, |sum, &b| sum << 8 | u64::from(b));
         }
     }
-    Some(Toc { frames: Some(frames).filter(|n| *n > 0), bytes: Some(bytes), is_constant: false, points })
+    Some(Toc {
+        frames: Some(frames).filter(|n| *n > 0),
+        bytes: Some(bytes),
+        is_constant: false,
+        gain_db: None,
+        points,
+    })
 }
 
 #[cfg(test)]
@@ -85,6 +107,18 @@ mod tests {
         let mut body = vec![0xff, 0xfb, 0x90, 0x44];
         body.resize(417, 0);
         (Kind::Mpeg.parse(&body).unwrap(), body)
+    }
+
+    #[test]
+    fn lame_says_how_loud_it_is() {
+        let tag = |word: u16, name: &[u8; 9]| [&name[..], &[0; 6], &word.to_be_bytes()].concat();
+        assert_eq!(lame_gain(&tag(0x2e3e, b"LAME3.100")), Some(-6.2));
+        assert_eq!(lame_gain(&tag(0x2c0a, b"LAME3.100")), Some(1.0));
+        // Of the album, by nobody, by another encoder, cut off.
+        assert_eq!(lame_gain(&tag(0x4e3e, b"LAME3.100")), None);
+        assert_eq!(lame_gain(&tag(0x223e, b"LAME3.100")), None);
+        assert_eq!(lame_gain(&tag(0x2e3e, b"Lavc61.19")), None);
+        assert_eq!(lame_gain(&tag(0x2e3e, b"LAME3.100")[..16]), None);
     }
 
     #[test]

@@ -74,6 +74,25 @@ fn id3v2_has_one_of_its_own() {
     assert_eq!(loudness.track, Some(Level { gain_db: -6.5, peak: Some(0.75) }));
 }
 
+/// LAME measures what it encodes and writes that into the first frame.
+#[test]
+fn what_lame_measured_is_taken_where_no_tag_is() {
+    let loud = Pcm::music(44_100, 2, 16, 441_000);
+    let quiet = Pcm { samples: loud.samples.iter().map(|s| (s / 4) & !0xffff).collect(), ..loud.clone() };
+    let gain = |pcm: &Pcm, name: &str| {
+        let path = encoded(pcm, name, &["lame", "--quiet", "-b", "192", "IN", "OUT"]);
+        let mut tagged =
+            b"ID3\x04\0\0\0\0\0\x29TXXX\0\0\0\x1f\0\0\0REPLAYGAIN_TRACK_GAIN\0-2.5 dB\0".to_vec();
+        let measured = open(&path).loudness();
+        assert_eq!((measured.album, measured.track.unwrap().peak), (None, None));
+        tagged.extend(std::fs::read(path).unwrap());
+        assert_eq!(from_memory(tagged).loudness().track.unwrap().gain_db, -2.5, "a tag says more");
+        measured.track.unwrap().gain_db
+    };
+    let (loud, quiet) = (gain(&loud, "lame-loud.mp3"), gain(&quiet, "lame-quiet.mp3"));
+    assert!((quiet - loud - 12.0).abs() < 0.3, "{loud} and {quiet} dB");
+}
+
 /// An atom with its length in front.
 fn atom(name: &[u8], body: &[u8]) -> Vec<u8> {
     [&(body.len() as u32 + 8).to_be_bytes(), name, body].concat()
