@@ -23,3 +23,4 @@ mod plugins;
 mod queue;
 mod radio;
 mod refusals;
+mod sound;
