@@ -38,7 +38,7 @@ class Streamed:
 
 def compare_hour(bench, failures):
     """CPU for an hour of 320 kbit/s over HTTP: 300 s, times twelve, by two clocks that are each fair to some."""
-    recording, times = media.named("MP3 320k"), 3600 / media.SECONDS
+    recording, times = media.named("MP3 CBR"), 3600 / media.SECONDS
     rows = []
     # On demand MPD fills in silence without end, and on the fast clock mpv runs dry.
     for label, clock, left_out, aim in (
@@ -84,7 +84,7 @@ def compare_large(bench, failures):
 
 def large_mp3(bench, folder):
     """Nine times the 300 s at 320 kbit/s, frame after frame: without a LAME tag that is one MP3."""
-    whole = (bench.media / media.named("MP3 320k").file).read_bytes()
+    whole = (bench.media / media.named("MP3 CBR").file).read_bytes()
     with (folder / "large.mp3").open("wb") as out:
         for _ in range(MP3_TIMES):
             out.write(whole)

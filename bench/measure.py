@@ -24,15 +24,20 @@ class Whole:
 
 @dataclass(frozen=True)
 class RealTime:
-    """A while of a recording in real time, from Play on."""
+    """A while of a recording in real time, from Play on. Wake-ups are all context switches, the involuntary ones included.
+
+    `output` is what segued itself says of its output, and empty for others."""
 
     cpu_s: float
     cpu_percent: float
     wakeups_per_s: float
+    involuntary_per_s: float
     steady_cpu_percent: float
     steady_wakeups_per_s: float
     memory: process.Memory
     xruns: int
+    real_time_threads: int
+    output: dict
 
 
 @dataclass
@@ -60,6 +65,22 @@ def whole(player, url, seconds):
     heard = wait_for_end(player, here, seconds)
     used = settled_cpu(player) - before
     return Whole(used / 1e9, heard, process.memory(player.pid), underruns(player.card.events(here)))
+
+
+def nowhere(player, url, seconds):
+    """As `whole`, for a player that has no card and says when it has stopped."""
+    player.prepare(url)
+    before = process.cpu_ns(player.pid)
+    player.play(url)
+    deadline = time.monotonic() + 60 + seconds
+    # What asking costs is charged to the player: four times a second is little beside what it does meanwhile.
+    while not player.has_stopped():
+        player.check_alive()
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"it was not through after {60 + seconds} s")
+        time.sleep(0.25)
+    used = settled_cpu(player) - before
+    return Whole(used / 1e9, seconds, process.memory(player.pid), 0)
 
 
 def wait_for_end(player, here, seconds):
@@ -115,7 +136,7 @@ def in_real_time(player, url, seconds):
     player.prepare(url)
     here = player.card.here()
     wakeups = process.Wakeups(player.pid)
-    marks = [(time.monotonic(), process.cpu_ns(player.pid), 0)]
+    marks = [(time.monotonic(), process.cpu_ns(player.pid), process.Switches())]
     player.play(url)
     player.card.wait(lambda event: event.kind == "first_frame", here, FIRST_FRAME_S, player.check_alive)
     end = marks[0][0] + seconds
@@ -124,16 +145,20 @@ def in_real_time(player, url, seconds):
         player.check_alive()
         marks.append((time.monotonic(), process.cpu_ns(player.pid), wakeups.look()))
     held = process.memory(player.pid)
-    xruns = underruns(player.card.events(here))
+    xruns, real_time = underruns(player.card.events(here)), process.real_time_threads(player.pid)
+    output = player.output()
     player.stop()
-    whole, steady = between(marks[0], marks[-1]), between(marks[len(marks) // 2], marks[-1])
-    return RealTime((marks[-1][1] - marks[0][1]) / 1e9, *whole, *steady, held, xruns)
+    cpu, wakeups, involuntary = between(marks[0], marks[-1])
+    steady_cpu, steady_wakeups, _ = between(marks[len(marks) // 2], marks[-1])
+    used = (marks[-1][1] - marks[0][1]) / 1e9
+    return RealTime(used, cpu, wakeups, involuntary, steady_cpu, steady_wakeups, held, xruns, real_time, output)
 
 
 def between(first, last):
-    """CPU in per cent of one core, and wake-ups a second."""
+    """CPU in per cent of one core, and context switches a second: all, and the involuntary ones."""
     seconds = last[0] - first[0]
-    return (last[1] - first[1]) / 1e7 / seconds, (last[2] - first[2]) / seconds
+    switches = last[2].since(first[2])
+    return (last[1] - first[1]) / 1e7 / seconds, switches.all / seconds, switches.involuntary / seconds
 
 
 def one_start(player, url):

@@ -24,18 +24,53 @@ class Recording:
 
 
 WAV = "music.wav"
+
+
+def ffmpeg(*options):
+    return ("ffmpeg", "-v", "error", "-y", "-i", "{wav}", "-map_metadata", "-1", *options, "{out}")
+
+
 RECORDINGS = (
     Recording("FLAC", "music.flac", 44100, ("flac", "-s", "-f", "-5", "-o", "{out}", "{wav}")),
-    Recording("MP3", "music.mp3", 44100, ("lame", "--quiet", "-V", "2", "{wav}", "{out}")),
-    Recording("MP3 320k", "music-320.mp3", 44100, ("lame", "--quiet", "-b", "320", "-t", "{wav}", "{out}")),
     Recording(
-        "AAC",
-        "music.m4a",
-        44100,
-        ("ffmpeg", "-v", "error", "-y", "-i", "{wav}", "-c:a", "aac", "-b:a", "192k", "-movflags", "+faststart", "{out}"),
+        "FLAC 24/96", "music-96.flac", 96000, ffmpeg("-ar", "96000", "-sample_fmt", "s32", "-bits_per_raw_sample", "24", "-c:a", "flac")
     ),
+    Recording("ALAC", "music.alac.m4a", 44100, ffmpeg("-c:a", "alac", "-sample_fmt", "s16p", "-movflags", "+faststart")),
+    Recording("WAV", WAV, 44100, ()),
+    Recording("AIFF", "music.aiff", 44100, ffmpeg("-c:a", "pcm_s16be")),
+    Recording("MP3 VBR", "music.mp3", 44100, ("lame", "--quiet", "-V", "2", "{wav}", "{out}")),
+    Recording("MP3 CBR", "music-320.mp3", 44100, ("lame", "--quiet", "-b", "320", "-t", "{wav}", "{out}")),
+    Recording("AAC, MP4", "music.m4a", 44100, ffmpeg("-c:a", "aac", "-b:a", "192k", "-movflags", "+faststart")),
+    Recording("AAC, ADTS", "music.aac", 44100, ffmpeg("-c:a", "aac", "-b:a", "192k", "-f", "adts")),
     Recording("Vorbis", "music.ogg", 44100, ("oggenc", "-Q", "-q", "6", "-s", "1", "-o", "{out}", "{wav}")),
     Recording("Opus", "music.opus", 48000, ("opusenc", "--quiet", "--serial", "1", "--bitrate", "128", "{wav}", "{out}")),
+    Recording(
+        "FLAC in Ogg", "music.oga", 44100, ("flac", "-s", "-f", "--ogg", "--serial-number=1", "-5", "-o", "{out}", "{wav}")
+    ),
+    Recording("ALAC in CAF", "music.caf", 44100, ffmpeg("-c:a", "alac", "-sample_fmt", "s16p")),
+)
+# Its tag says how much quieter it is to be; the peak leaves room, so that no limiter is needed.
+TAG_DB = -6.5
+TAGGED = Recording(
+    "FLAC with tags",
+    "music-tagged.flac",
+    44100,
+    ("flac", "-s", "-f", "-5", f"--tag=REPLAYGAIN_TRACK_GAIN={TAG_DB:.2f} dB", "--tag=REPLAYGAIN_TRACK_PEAK=0.977")
+    + ("-o", "{out}", "{wav}"),
+)
+
+
+def looped(*options):
+    """Eleven minutes: the 300 s more than twice."""
+    return ("ffmpeg", "-v", "error", "-y", "-stream_loop", "2", "-i", "{wav}", "-t", "660", *options, "{out}")
+
+
+LOOPED = (
+    Recording("FLAC", "looped.flac", 44100, looped("-c:a", "flac")),
+    Recording(
+        "FLAC 24/96", "looped-96.flac", 96000, looped("-ar", "96000", "-sample_fmt", "s32", "-bits_per_raw_sample", "24", "-c:a", "flac")
+    ),
+    Recording("Opus", "looped.opus", 48000, looped("-c:a", "libopus", "-b:a", "128k")),
 )
 
 
@@ -69,12 +104,24 @@ def prepare(target, say):
     folder.mkdir(parents=True, exist_ok=True)
     wav = folder / WAV
     compose = [compile_native(target, "compose", "-lm"), str(SECONDS), "{out}"]
-    music = fingerprint((HERE / "native" / "compose.c").read_text(), compose)
-    make(wav, music, compose, say)
-    for recording in (*RECORDINGS, *SHORT):
-        command = [word.replace("{wav}", str(wav)) for word in recording.encode]
-        make(folder / recording.file, fingerprint(music, command), command, say)
+    make(wav, composed(target), compose, say)
+    encode(target, (*RECORDINGS, TAGGED, *SHORT), say)
     return folder
+
+
+def composed(target):
+    """What the music was made from."""
+    compose = [target / "compose", str(SECONDS), "{out}"]
+    return fingerprint((HERE / "native" / "compose.c").read_text(), compose)
+
+
+def encode(target, recordings, say):
+    """Encodes those that are not there yet."""
+    folder, music = target / "media", composed(target)
+    for recording in recordings:
+        command = [word.replace("{wav}", str(folder / WAV)) for word in recording.encode]
+        if command:
+            make(folder / recording.file, fingerprint(music, command), command, say)
 
 
 def fingerprint(text, command):

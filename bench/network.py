@@ -11,7 +11,7 @@ import report
 from soaking.summary import sent_twice
 
 ROUND_TRIPS_MS = (0, 20, 100)
-CODECS = ("FLAC", "MP3", "Vorbis")
+CODECS = ("FLAC", "MP3 VBR", "Vorbis")
 
 
 def compare_distances(bench, plays, failures):

@@ -2,8 +2,11 @@
 
 from dataclasses import dataclass, field
 
-WIDTHS = (26, 9, 9, 9, 9, 12, 12)
-COLUMNS = ("", "segued", "mpd", "mpv", "silence", "segued:mpd", "segued:mpv")
+PLAYERS = ("segued", "mpd", "mpv", "squeezelite")
+PEERS = PLAYERS[1:]
+ZERO = "silence"
+LABEL, VALUE, RATIO = 26, 9, 9
+SHORT = {"squeezelite": "squeeze"}
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,8 @@ class Limit:
         return f"at most {self.at_most:g}" if self.at_most else "none"
 
 
+# Wake-ups a second of all of segued's threads.
+FEW_WAKEUPS = Limit(15)
 HALF_OF_MPD = Aim("mpd", 0.5)
 QUARTER_OF_MPD = Aim("mpd", 0.25)
 NO_MORE_THAN_MPV = Aim("mpv", 1.0)
@@ -35,17 +40,23 @@ NO_MORE_THAN_MPV = Aim("mpv", 1.0)
 
 @dataclass
 class Row:
-    """One quantity for all players. A value that could not be had is missing, and `notes` says why."""
+    """One quantity for all players. A value that could not be had is missing, and `notes` says why.
+
+    `above_zero`: ratios are of what is left when the writer of silence is taken off, since that much is the card's."""
 
     label: str
     unit: str
     values: dict
     aim: Aim | Limit | None = None
     notes: list = field(default_factory=list)
+    above_zero: bool = False
 
     def ratio(self, peer):
         ours, theirs = self.values.get("segued"), self.values.get(peer)
-        return ours / theirs if ours is not None and theirs else None
+        if ours is None or theirs is None:
+            return None
+        zero = self.values.get(ZERO, 0) if self.above_zero else 0
+        return (ours - zero) / (theirs - zero) if theirs > zero else None
 
     def met(self):
         """True or False, or None where there is no aim or it could not be judged."""
@@ -65,7 +76,8 @@ class Row:
             "label": self.label,
             "unit": self.unit,
             "values": self.values,
-            "ratios": {peer: self.ratio(peer) for peer in ("mpd", "mpv")},
+            "ratios": {peer: self.ratio(peer) for peer in PEERS},
+            "above_zero": self.above_zero,
             "aim": {"peer": getattr(self.aim, "peer", None), "at_most": self.aim.at_most, "met": self.met()} if self.aim else None,
             "notes": self.notes,
         }
@@ -82,21 +94,25 @@ class Table:
 
 
 def show(table):
+    """Columns are shown for those who have a value somewhere in the table."""
+    shown = [name for name in (*PLAYERS, ZERO) if any(name in row.values for row in table.rows)]
+    peers = [name for name in PEERS if any(row.ratio(name) is not None for row in table.rows)]
     print(f"\n{table.title}")
-    print(line(COLUMNS))
+    print(line("", [SHORT.get(name, name) for name in shown], [":" + SHORT.get(name, name) for name in peers]))
     for row in table.rows:
-        numbers = [number(row.values.get(name)) for name in COLUMNS[1:5]]
-        ratios = [number(row.ratio(peer)) for peer in ("mpd", "mpv")]
-        print(f"{line([f'{row.label}, {row.unit}', *numbers, *ratios])}  {row.verdict()}".rstrip())
+        numbers = [number(row.values.get(name)) for name in shown]
+        ratios = [number(row.ratio(peer)) for peer in peers]
+        print(f"{line(f'{row.label}, {row.unit}', numbers, ratios)}  {row.verdict()}".rstrip())
         for note in row.notes:
             print(f"    {note}")
+    if any(row.above_zero for row in table.rows):
+        print("  Ratios (segued : peer) are of what is above the writer of silence.")
     for note in table.notes:
         print(f"  {note}")
 
 
-def line(cells):
-    first, *rest = cells
-    return first.ljust(WIDTHS[0]) + "".join(cell.rjust(width) for cell, width in zip(rest, WIDTHS[1:]))
+def line(label, values, ratios):
+    return label.ljust(LABEL) + "".join(cell.rjust(VALUE) for cell in values) + "".join(cell.rjust(RATIO) for cell in ratios)
 
 
 def number(value):

@@ -2,10 +2,26 @@
 
 import subprocess
 import time
+from dataclasses import dataclass
 
 
 class PlayerFailed(Exception):
     """A player could not do its part; the message says which and where its log is."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a player is to do to the samples: nothing, unless something is said here.
+
+    `volume` is in per cent, `track_gain` in dB as the recording's tag says it (only followed, never searched for, by
+    squeezelite), `card_rate` the only rate that the card has."""
+
+    volume: int = 100
+    track_gain: float | None = None
+    card_rate: int | None = None
+
+
+PLAIN = Settings()
 
 
 class Player:
@@ -18,8 +34,9 @@ class Player:
     # Whether `stop` makes this player give the card back, in words for the report.
     closes = "closes the card on stop"
 
-    def __init__(self, card):
+    def __init__(self, card, settings=PLAIN):
         self.card = card
+        self.settings = settings
         self.process = None
         self.log_path = card.folder / f"{self.name}.log"
 
@@ -76,6 +93,10 @@ class Player:
 
     def stop(self):
         raise NotImplementedError
+
+    def output(self):
+        """What the player says of its output, where it says anything."""
+        return {}
 
     def disconnect(self):
         """Closes the connection for commands."""

@@ -6,14 +6,14 @@ import time
 
 from card import DEVICE
 
-from . import Player, PlayerFailed, first_line
+from . import PLAIN, Player, PlayerFailed, first_line
 
 
 class Mpv(Player):
     name = "mpv"
 
-    def __init__(self, card):
-        super().__init__(card)
+    def __init__(self, card, settings=PLAIN):
+        super().__init__(card, settings)
         self.socket = None
         self.reader = None
         self.requests = 0
@@ -26,7 +26,8 @@ class Mpv(Player):
         path.unlink(missing_ok=True)
         self.spawn(
             ["mpv", "--no-config", "--no-terminal", "--no-video", "--idle", "--ao=alsa"]
-            + [f"--audio-device=alsa/{DEVICE}", f"--input-ipc-server={path}"]
+            + [f"--audio-device=alsa/{DEVICE}", f"--input-ipc-server={path}", f"--volume={self.settings.volume}"]
+            + ([] if self.settings.track_gain is None else ["--replaygain=track"])
         )
         self.socket = self.retry(lambda: self.connect(path))
         self.reader = self.socket.makefile("rb")

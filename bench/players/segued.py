@@ -8,11 +8,12 @@ from jeepney.io.blocking import open_dbus_connection
 
 from card import DEVICE
 
-from . import Player, PlayerFailed, first_line
+from . import PLAIN, Player, PlayerFailed, first_line
 
 NAME = "org.segue.Segue1"
 PLAYER = DBusAddress("/org/segue/Segue1", bus_name=NAME, interface="org.segue.Player1")
 PROPERTIES = DBusAddress("/org/segue/Segue1", bus_name=NAME, interface="org.freedesktop.DBus.Properties")
+MPRIS = DBusAddress("/org/mpris/MediaPlayer2", bus_name="org.mpris.MediaPlayer2.segue", interface=PROPERTIES.interface)
 BUS = DBusAddress("/org/freedesktop/DBus", bus_name="org.freedesktop.DBus", interface="org.freedesktop.DBus")
 
 # The card is given back as soon as the daemon may, since a cold start is what is timed.
@@ -24,6 +25,11 @@ bus = "{bus}"
 [output]
 device = "{device}"
 release_after_s = 1
+"""
+FOLLOW_TAGS = """\
+
+[sound]
+replay_gain = "track"
 """
 
 
@@ -53,8 +59,8 @@ class Segued(Player):
     name = "segued"
     closes = "keeps the card for 1 s after stop (release_after_s), and is given that time"
 
-    def __init__(self, card, program):
-        super().__init__(card)
+    def __init__(self, card, program, settings=PLAIN):
+        super().__init__(card, settings)
         self.program = program
         self.bus = PrivateBus(card.folder)
         self.connection = None
@@ -74,9 +80,12 @@ class Segued(Player):
         self.spawn([self.program, "--config", configuration], environment=places)
         self.connection = open_dbus_connection(bus=self.bus.address)
         self.retry(self.look_for_name)
+        if self.settings.volume != 100:
+            self.call(MPRIS, "Set", "ssv", "org.mpris.MediaPlayer2.Player", "Volume", ("d", self.settings.volume / 100))
 
     def configuration(self):
-        return CONFIGURATION.format(bus=self.bus.address, device=DEVICE)
+        plain = CONFIGURATION.format(bus=self.bus.address, device=DEVICE)
+        return plain if self.settings.track_gain is None else plain + FOLLOW_TAGS
 
     def look_for_name(self):
         if not self.call(BUS, "NameHasOwner", "s", NAME)[0]:
@@ -102,7 +111,14 @@ class Segued(Player):
         self.call(PLAYER, "SeekBy", "x", int((seconds - self.position()) * 1_000_000))
 
     def position(self):
-        return self.call(PROPERTIES, "Get", "ss", PLAYER.interface, "Position")[0][1] / 1e6
+        return self.property("Position") / 1e6
+
+    def output(self):
+        """What it says of its output: rate, format, `bit_perfect`, `reason`, `xruns` and so on."""
+        return {name: value for name, (_, value) in self.property("Output").items()}
+
+    def property(self, name):
+        return self.call(PROPERTIES, "Get", "ss", PLAYER.interface, name)[0][1]
 
     def next(self):
         self.call(PLAYER, "Next")
