@@ -6,6 +6,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod cards;
 mod changed;
 mod command_line;
 mod devices;

@@ -80,7 +80,8 @@ impl Card {
         std::fs::rename(path.with_extension("new"), path).expect("and put in place");
     }
 
-    fn log(&self) -> String {
+    /// The card's own log.
+    pub fn log(&self) -> String {
         std::fs::read_to_string(self.dir.join("events.log")).unwrap_or_default()
     }
 
@@ -109,13 +110,18 @@ impl Card {
 
     /// The bytes that the card consumed in its session of this number, from 0.
     pub fn capture(&self, session: usize) -> Vec<u8> {
+        self.captures().swap_remove(session)
+    }
+
+    /// The same for all sessions, in order.
+    pub fn captures(&self) -> Vec<Vec<u8>> {
         let mut captures: Vec<PathBuf> = std::fs::read_dir(&self.dir)
             .expect("the card's folder")
             .filter_map(|e| Some(e.ok()?.path()))
             .filter(|p| p.extension().is_some_and(|e| e == "raw"))
             .collect();
         captures.sort();
-        std::fs::read(&captures[session]).expect("a capture")
+        captures.iter().map(|capture| std::fs::read(capture).expect("a capture")).collect()
     }
 
     pub fn assert_begins_with(&self, session: usize, sample: SampleFormat, sound: &[i32]) {

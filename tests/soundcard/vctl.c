@@ -59,14 +59,7 @@ static int write_values(struct vctl *v)
 	struct timespec t;
 	FILE *file;
 
-	snprintf(temporary, sizeof temporary, "%s.new", v->file);
-	file = fopen(temporary, "we");
-	if (!file)
-		return -errno;
-	fprintf(file, "%ld %ld\n", v->value[VOLUME], v->value[SWITCH]);
-	fclose(file);
-	if (rename(temporary, v->file) < 0)
-		return -errno;
+	/* The log first: whoever sees the value finds the line. */
 	file = fopen(v->log, "ae");
 	if (!file)
 		return -errno;
@@ -74,7 +67,13 @@ static int write_values(struct vctl *v)
 	fprintf(file, "%lld%09ld write volume=%ld switch=%ld\n", (long long)t.tv_sec, t.tv_nsec,
 		v->value[VOLUME], v->value[SWITCH]);
 	fclose(file);
-	return 0;
+	snprintf(temporary, sizeof temporary, "%s.new", v->file);
+	file = fopen(temporary, "we");
+	if (!file)
+		return -errno;
+	fprintf(file, "%ld %ld\n", v->value[VOLUME], v->value[SWITCH]);
+	fclose(file);
+	return rename(temporary, v->file) < 0 ? -errno : 0;
 }
 
 static bool is_away(const struct vctl *v)

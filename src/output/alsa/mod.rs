@@ -126,6 +126,11 @@ impl Device {
         self.pcm.state_raw() == alsa_sys::SND_PCM_STATE_RUNNING as i32
     }
 
+    /// True when it stands still because it ran out of frames.
+    pub fn is_dry(&self) -> bool {
+        self.pcm.state_raw() == alsa_sys::SND_PCM_STATE_XRUN as i32
+    }
+
     /// Asks the card where it is.
     pub fn level(&self) -> Result<Level, Fault> {
         let avail = self.pcm.avail().map_err(Fault::from)?;

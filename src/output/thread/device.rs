@@ -233,17 +233,19 @@ impl OutputThread {
 
     /// The card ran dry: if it can be prepared again, it has played everything that it had.
     fn underrun(&mut self) {
+        // Its start threshold may have started it while it was still being filled.
+        let ran = self.flow != Flow::Filling || self.device.as_ref().is_some_and(Device::is_dry);
         let prepared = self.device.as_ref().is_some_and(|d| d.prepare().is_ok());
         if !prepared {
             // Plugins say "underrun" for a device that is no more.
             self.lose(true);
             return;
         }
-        if self.flow == Flow::Filling {
+        if ran {
+            self.feed.set_heard(self.feed.written);
+        } else {
             // It failed to start: nothing was heard.
             self.feed.again();
-        } else {
-            self.feed.set_heard(self.feed.written);
         }
         self.silence = 0;
         self.tell_notes();

@@ -292,7 +292,6 @@ impl OutputThread {
     pub(super) fn sleep(&mut self) -> Sleep {
         let rate = self.device.as_ref().map_or(1, |d| d.card.rate);
         let moment = Duration::from_millis(1);
-        let none = Sleep { timeout: None, card: false };
         match self.flow {
             Flow::Stopped => {
                 let refills = !self.paused && self.feed.has_frames();
@@ -300,7 +299,8 @@ impl OutputThread {
                 let timeout = self.until_device_matters().into_iter().chain(refill).min();
                 Sleep { timeout, card: false }
             }
-            Flow::Filling => none,
+            // With frames at hand it fills because the card failed while it was being fed: that goes on at once.
+            Flow::Filling => Sleep { timeout: self.feed.has_frames().then_some(moment), card: false },
             Flow::Asleep => Sleep { timeout: Some(Duration::from_millis(100)), card: false },
             Flow::Draining { .. } => {
                 let timeout = duration(self.feed.unheard(), rate) + moment;
