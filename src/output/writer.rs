@@ -149,15 +149,18 @@ impl PcmWriter {
         self.ring.as_ref().map_or(0, |r| r.ring.slots() / usize::from(r.card.channels).max(1))
     }
 
+    /// Half of the ring is free, or there is none.
+    pub fn is_half_empty(&self) -> bool {
+        self.ring.as_ref().is_none_or(|r| r.ring.slots() * 2 >= r.ring.buffer().capacity())
+    }
+
     /// Waits until half the ring is free, the answer to `begin` is there, marks are taken again, `also` is readable,
     /// or `timeout` has passed. Returns true if `also` is readable.
     ///
     /// Half a ring at a time, so that the decode thread works once a second instead of for each period.
     pub fn wait(&mut self, also: BorrowedFd, timeout: Duration) -> bool {
         self.shared.starving.store(true, SeqCst);
-        let capacity = self.ring.as_ref().map_or(0, |r| r.ring.buffer().capacity());
-        let has_room =
-            self.ring.as_ref().is_some_and(|r| r.ring.slots() * 2 >= capacity) && self.notes.slots() > 0;
+        let has_room = self.ring.is_some() && self.is_half_empty() && self.notes.slots() > 0;
         let has_answer = self.asked.is_some() && !self.answers.is_empty();
         let timeout = if has_room || has_answer { Duration::ZERO } else { timeout };
         let millis = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);

@@ -132,9 +132,9 @@ impl Feed {
             }
             Message::Next { ticket, track } => {
                 self.next = Some((ticket, track));
-                match &self.current {
+                match &mut self.current {
                     Some(work) if work.stage != Stage::AtEnd || work.undecided => {}
-                    Some(_) => self.take_next(),
+                    Some(work) => work.stage = Stage::Ending,
                     None => self.take_next_after_taking_back(),
                 }
             }
@@ -142,7 +142,7 @@ impl Feed {
                 let Some(work) = self.current.as_mut().filter(|work| work.ticket == ticket) else { return };
                 work.undecided = false;
                 if work.stage == Stage::AtEnd && self.next.is_some() {
-                    self.take_next();
+                    work.stage = Stage::Ending;
                 }
             }
             Message::Abandon(ticket) => {
@@ -150,11 +150,6 @@ impl Feed {
                     self.left = work.follows.map(|from| Left { from, instead_of: Some(ticket) });
                 }
                 self.next.take_if(|(next, _)| *next == ticket);
-                // What was held back for it to join is heard without it.
-                let at_end = |work: &&mut Work| work.stage == Stage::AtEnd && work.holds_back();
-                if let Some(work) = self.current.as_mut().filter(at_end) {
-                    work.stage = Stage::Ending;
-                }
             }
             Message::Seek { ticket, generation, position } => {
                 self.generation = generation;
@@ -237,7 +232,9 @@ impl Feed {
     }
 
     fn step(&mut self) -> Step {
-        if let Some(generation) = self.end {
+        if let Some(generation) = self.end
+            && !self.current.as_ref().is_some_and(Work::is_unwritten_at_end)
+        {
             if !self.writer.end(generation) {
                 return Step::WaitForRoom;
             }
@@ -252,30 +249,44 @@ impl Feed {
         }
         match work.stage {
             Stage::Decoding => self.decode(),
-            Stage::Ending => {
-                if work.holds_back() && !joins(&work.track, self.next.as_ref()) {
-                    work.finish();
-                    return Step::Again;
-                }
-                // A track that is shorter than what the chain holds back has its mark all the same.
-                let (format, sounded) = (work.track.decoder.format(), work.sounded);
-                if sounded && !self.mark(format) {
-                    return Step::WaitForRoom;
-                }
-                let Some(work) = &mut self.current else { return Step::WaitForMessage };
-                work.stage = Stage::AtEnd;
-                if work.undecided {
-                    return Step::Again;
-                } else if self.next.is_some() {
-                    self.take_next();
-                } else {
-                    let ticket = work.ticket;
-                    self.tell(Told::AtEnd(ticket, self.generation));
-                }
+            Stage::Ending => self.come_to_the_end(),
+            // What may be joined waits for that as long as there is time.
+            Stage::AtEnd if work.holds_back() && (self.end.is_some() || self.writer.is_half_empty()) => {
+                work.finish();
+                work.stage = Stage::Ending;
                 Step::Again
             }
+            Stage::AtEnd if work.holds_back() => Step::WaitForRoom,
             Stage::AtEnd | Stage::AwaitingSeek => Step::WaitForMessage,
         }
+    }
+
+    /// All that was decoded is in the ring, or waits in the chain for what may be joined to it.
+    fn come_to_the_end(&mut self) -> Step {
+        let Some(work) = &mut self.current else { return Step::WaitForMessage };
+        let next = self.next.as_ref().map(|(_, next)| next.decoder.format());
+        let format = work.track.decoder.format();
+        if work.holds_back() && next.is_some_and(|next| next != format) {
+            work.finish();
+            return Step::Again;
+        }
+        // A track that is shorter than what the chain holds back has its mark all the same.
+        let is_due = work.sounded && (next.is_some() || !work.holds_back());
+        if is_due && !self.mark(format) {
+            return Step::WaitForRoom;
+        }
+        let Some(work) = &mut self.current else { return Step::WaitForMessage };
+        work.stage = Stage::AtEnd;
+        if work.undecided {
+            return Step::Again;
+        }
+        if next.is_some() {
+            self.take_next();
+        } else if !std::mem::replace(&mut work.told_end, true) {
+            let ticket = work.ticket;
+            self.tell(Told::AtEnd(ticket, self.generation));
+        }
+        Step::Again
     }
 
     fn decode(&mut self) -> Step {
@@ -372,13 +383,6 @@ impl Feed {
 
     /// Goes on with the next track. In the same format the converter goes on too, so that the join is no seam.
     fn take_next(&mut self) {
-        if let Some(work) = self.current.as_mut().filter(|work| work.holds_back())
-            && !joins(&work.track, self.next.as_ref())
-        {
-            // Another one was expected: what was held back for that is heard first.
-            work.stage = Stage::Ending;
-            return;
-        }
         let Some((ticket, track)) = self.next.take() else { return };
         let Some(before) = self.current.take() else { return };
         let joins = before.track.decoder.format() == track.decoder.format();
@@ -401,11 +405,6 @@ impl Feed {
         self.current = Some(Work { follows: Some(from), behind: instead_of, ..work });
         self.tell(Told::TookNext { from, ticket, entry });
     }
-}
-
-/// Whether the chain goes on from one to the other.
-fn joins(track: &OpenTrack, next: Option<&(Ticket, Box<OpenTrack>)>) -> bool {
-    next.is_some_and(|(_, next)| next.decoder.format() == track.decoder.format())
 }
 
 /// The stream was interrupted or closed by us: a message says what comes now.

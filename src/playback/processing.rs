@@ -1,6 +1,6 @@
 //! A track's samples on their way from the decoder to the ring: what is done to them, and how that is told.
 
-use super::work::Work;
+use super::work::{Stage, Work};
 use crate::dsp::{Amplification, Chain, ConvertError, Settings};
 use crate::output::{CardFormat, Treatment};
 use crate::track::SourceFormat;
@@ -74,6 +74,12 @@ impl Work {
             let left = self.ready.len().saturating_sub(self.written) / usize::from(to.channels).max(1);
             self.before_mark = left as u64 + held + ramp * u64::from(to.rate) / u64::from(from.rate).max(1);
         }
+    }
+
+    /// It is at its end, and some of its sound is not in the ring yet.
+    pub(super) fn is_unwritten_at_end(&self) -> bool {
+        let at_end = matches!(self.stage, Stage::Ending | Stage::AtEnd);
+        at_end && (self.holds_back() || self.written < self.ready.len())
     }
 
     /// Frames of its sound are neither in the ring nor ready for it, and nothing more comes from its decoder.

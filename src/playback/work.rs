@@ -42,6 +42,8 @@ pub(super) struct Work {
     pub(super) links: u32,
     /// It failed, and whether it is opened again or the next one follows is not decided yet.
     pub(super) undecided: bool,
+    /// That it is at its end was told.
+    pub(super) told_end: bool,
     pub(super) stage: Stage,
 }
 
@@ -50,7 +52,7 @@ pub(super) enum Stage {
     Decoding,
     /// Nothing more comes from the decoder; what is ready still goes to the ring.
     Ending,
-    /// All is in the ring.
+    /// All is in the ring, but for what waits in the chain to be joined.
     AtEnd,
     /// The stream was interrupted: a seek is on its way.
     AwaitingSeek,
@@ -76,6 +78,7 @@ impl Work {
             part: 0,
             links,
             undecided: false,
+            told_end: false,
             stage: Stage::Decoding,
         }
     }
@@ -104,6 +107,7 @@ impl Work {
         self.before_mark = 0;
         self.sounded = false;
         self.undecided = false;
+        self.told_end = false;
         self.stage = Stage::Decoding;
     }
 }
