@@ -1,5 +1,6 @@
 //! What is done to samples when somebody wants it, and that nothing is when nobody does.
 
+use crate::support::audio;
 use crate::support::prelude::*;
 
 /// Half of the amplitude.
@@ -278,4 +279,28 @@ async fn a_short_track_waits_for_what_may_be_joined_to_it() {
         }
         assert!(attempt < 5, "{}", difference(&heard, &wanted));
     }
+}
+
+/// Frames have the order of WAVE, and most of the kernel's drivers another one.
+#[tokio::test]
+async fn each_loudspeaker_gets_the_channel_that_is_meant_for_it() {
+    let card = Card::new().channels(&[2, 6]).places("FL FR RL RR FC LFE").plug();
+    let server = Server::start();
+    let mut random = audio::Random::new(94);
+    let samples = (0..6 * 30_000).map(|_| (1 + random.below(20_000) as i32) << 16).collect();
+    let source = Recording { rate: 48_000, channels: 6, bits: 16, samples };
+    let stereo = Recording::music(95, 48_000, 16, 1.0);
+    let uris = [
+        server.serve("/six.wav", source.encode(Codec::Wav)),
+        server.serve("/two.flac", stereo.encode(Codec::Flac)),
+    ];
+    let mut daemon = Daemon::new().card(&card).start().await;
+    daemon.play_uris(&uris).await;
+    wait_reason(&daemon, "").await;
+    daemon.wait_end(0).await;
+    let frames = source.samples.chunks(6);
+    let wanted = frames.flat_map(|f| [f[0], f[1], f[4], f[5], f[2], f[3]]).collect();
+    let sessions = card.sessions();
+    assert_exact(&sessions[0].heard, &Recording { samples: wanted, ..source });
+    assert_exact(&sessions[1].heard, &stereo);
 }

@@ -20,6 +20,7 @@ struct card {
 	struct record record;
 	struct fault fault;
 	char name[128];
+	char chmap[128]; /* such as "FL FR RL RR", or nothing is said of it */
 	bool on_demand;
 	bool can_pause;
 	double speed;

@@ -309,6 +309,19 @@ static int vcard_close(snd_pcm_ioplug_t *io)
 	return 0;
 }
 
+/* As a card tells which of its channels is which loudspeaker, if it does. */
+static snd_pcm_chmap_t *vcard_get_chmap(snd_pcm_ioplug_t *io)
+{
+	struct card *c = io->private_data;
+	snd_pcm_chmap_t *map = *c->chmap ? snd_pcm_chmap_parse_string(c->chmap) : NULL;
+
+	if (map && map->channels != io->channels) {
+		free(map);
+		map = NULL;
+	}
+	return map;
+}
+
 static const snd_pcm_ioplug_callback_t callbacks = {
 	.start = vcard_start,
 	.stop = vcard_stop,
@@ -322,12 +335,14 @@ static const snd_pcm_ioplug_callback_t callbacks = {
 	.drain = vcard_drain,
 	.poll_revents = vcard_poll_revents,
 	.delay = vcard_delay,
+	.get_chmap = vcard_get_chmap,
 };
 
 /* What the configuration says, before it is applied. */
 struct settings {
 	const char *dir;
 	const char *name;
+	char chmap[128];
 	bool on_demand, can_pause, keep;
 	double speed;
 	unsigned formats[MAX_LIST], n_formats;
@@ -368,6 +383,11 @@ static int parse_one(struct settings *s, const char *key, const char *value)
 	if (number) {
 		*number = (unsigned)strtoul(value, NULL, 10);
 		return *number > 0 ? 0 : -EINVAL;
+	}
+	if (!strcmp(key, "chmap")) {
+		int length = snprintf(s->chmap, sizeof(s->chmap), "%s", value);
+
+		return length < (int)sizeof(s->chmap) ? 0 : -EINVAL;
 	}
 	if (!strcmp(key, "formats"))
 		return parse_list(value, true, s->formats, &s->n_formats);
@@ -485,6 +505,7 @@ static int card_open(struct card *c, const struct settings *s, const char *pcm_n
 	c->fault.inotify_fd = -1;
 	c->on_demand = s->on_demand;
 	c->can_pause = s->can_pause;
+	memcpy(c->chmap, s->chmap, sizeof(c->chmap));
 	c->speed = s->speed;
 	set_name(c, s->name ? s->name : pcm_name);
 	pthread_mutex_init(&c->lock, NULL);

@@ -21,7 +21,7 @@ impl Recording {
     pub fn music(seed: u64, rate: u32, bits: u32, seconds: f64) -> Recording {
         let frames = (f64::from(rate) * seconds).round() as usize;
         let mut mix = vec![0f64; frames * 2];
-        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let mut random = Random::new(seed);
         let notes = (seconds * 6.0).ceil() as usize + 2;
         for note in 0..notes {
             let start = note * frames / notes;
@@ -123,6 +123,11 @@ impl Recording {
 pub struct Random(u64);
 
 impl Random {
+    /// Numbers of their own for each seed.
+    pub fn new(seed: u64) -> Random {
+        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
     /// From 0 to `limit - 1`.
     pub fn below(&mut self, limit: u32) -> u32 {
         (self.unit() * f64::from(limit)) as u32

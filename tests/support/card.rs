@@ -112,6 +112,12 @@ impl CardBuilder {
         self
     }
 
+    /// Which of its channels is which loudspeaker, in ALSA's names.
+    pub fn places(mut self, names: &str) -> Self {
+        self.settings.push(("chmap", names.to_owned()));
+        self
+    }
+
     /// Wrong from the start on.
     pub fn fault(mut self, fault: Fault) -> Self {
         self.fault = Some(fault);

@@ -5,6 +5,7 @@
 mod fault;
 mod list;
 mod mixer;
+mod order;
 mod params;
 mod poll;
 
@@ -36,6 +37,9 @@ pub(super) struct Device {
     /// True for `null` and `file`, which take everything at once and always poll ready.
     pub instant: bool,
     frame_bytes: usize,
+    /// For each channel of the card, which of a frame's it plays, where that differs.
+    order: Option<Box<[u8]>>,
+    is_hardware: bool,
 }
 
 /// What a running card says of itself, in frames.
@@ -76,6 +80,7 @@ impl Device {
         let pcm = PCM::new(name, Direction::Playback, true).map_err(|e| OpenError::open(name, e))?;
         let set = params::set_up(&pcm, source, buffer).map_err(|e| OpenError::params(name, e))?;
         let (kind, converts) = describe(&pcm, name);
+        let is_hardware = kind == Kind::Hardware;
         let card = || pcm.info().ok().map(|info| info.get_card()).filter(|card| *card >= 0);
         let mixer = mixer::mixer_of(name).or_else(|| card().map(|card| format!("hw:{card}")));
         Ok(Device {
@@ -88,6 +93,8 @@ impl Device {
             converts,
             instant: kind == Kind::Instant,
             frame_bytes: set.card.sample.bytes() * usize::from(set.card.channels),
+            order: order::of_card(&pcm, set.card.channels, is_hardware),
+            is_hardware,
             pcm,
         })
     }
@@ -103,6 +110,7 @@ impl Device {
         self.buffer = set.buffer;
         self.period = set.period;
         self.frame_bytes = set.card.sample.bytes() * usize::from(set.card.channels);
+        self.order = order::of_card(&self.pcm, set.card.channels, self.is_hardware);
         Ok(())
     }
 
@@ -167,6 +175,18 @@ impl Device {
         self.frame_bytes
     }
 
+    /// Gives each of the card's loudspeakers what is meant for it, in whole frames.
+    pub fn reorder(&self, samples: &mut [i32]) {
+        let Some(order) = &self.order else { return };
+        let mut frame = [0; 8];
+        for samples in samples.chunks_exact_mut(order.len()) {
+            frame[..samples.len()].copy_from_slice(samples);
+            for (sample, from) in samples.iter_mut().zip(order) {
+                *sample = frame[usize::from(*from) & 7];
+            }
+        }
+    }
+
     /// Silences the card at once and returns how many of the frames that it had at `before` it played until then.
     pub fn drop_now(&self, before: Level) -> usize {
         if self.pcm.drop().is_err() {
@@ -200,6 +220,8 @@ impl Device {
 #[derive(PartialEq, Eq)]
 enum Kind {
     Instant,
+    /// The kernel's own, with nothing in between.
+    Hardware,
     Paced,
 }
 
@@ -216,5 +238,10 @@ fn describe(pcm: &PCM, name: &str) -> (Kind, bool) {
     let base = name.split(':').next().unwrap_or(name);
     let converting =
         ["default", "sysdefault", "plughw", "plug", "dmix", "pulse", "pipewire", "jack", "dsnoop"];
-    (if instant { Kind::Instant } else { Kind::Paced }, plugin || converting.contains(&base))
+    let kind = match first {
+        _ if instant => Kind::Instant,
+        _ if first.starts_with("Hardware PCM") => Kind::Hardware,
+        _ => Kind::Paced,
+    };
+    (kind, plugin || converting.contains(&base))
 }

@@ -145,6 +145,7 @@ impl OutputThread {
         let samples = &mut self.samples[..frames * channels];
         let untouched = self.gain.is_unity();
         self.gain.apply(samples, channels);
+        device.reorder(samples);
         let card = device.card;
         let bits = match self.feed.format {
             Some(f)
