@@ -135,6 +135,8 @@ fn output_settings(config: &Config) -> output::Settings {
         device: config.output.device.0.clone(),
         buffer: config.card_buffer(),
         release_after: config.release_after(),
+        keep_alive: config.output.keep_alive,
+        lead_in: Duration::from_millis(config.output.lead_in_ms),
         volume: output::VolumeSettings {
             mode: config.output.volume,
             control: config.output.mixer.clone(),

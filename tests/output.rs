@@ -431,3 +431,67 @@ fn a_pause_while_the_card_is_away_holds_until_resumed() {
     let events = player.until(|e| matches!(e, Event::Finished { .. }));
     assert!(events.contains(&Event::DeviceBack), "{events:?}");
 }
+
+#[test]
+fn silence_in_front_wakes_a_receiver_and_counts_nowhere() {
+    let card = Card::new("");
+    let sound = noise(24_000, 16, 31);
+    let mut player = Player::start(Settings { lead_in: Duration::from_millis(400), ..settings(&card) });
+    let running = player.begin(source(48_000, 16), 1);
+    let began = Instant::now();
+    player.play(1, 1, &sound);
+    player.end(1);
+    player.until(|e| matches!(e, Event::Sounding { .. }));
+    assert_eq!(player.output.playhead(), None, "nothing is heard yet");
+    player.until(|e| matches!(e, Event::Heard(_)));
+    assert!(began.elapsed() >= Duration::from_millis(390), "heard after {:?}", began.elapsed());
+    player.until(|e| matches!(e, Event::Finished { .. }));
+    // At once again: the receiver is awake.
+    player.play(2, 1, &sound);
+    player.end(1);
+    player.until(|e| matches!(e, Event::Finished { .. }));
+    assert_eq!(player.output.facts().xruns, 0);
+    drop(player);
+    let heard = frames_of(&card.capture(0), running.sample);
+    let lead = heard.iter().position(|sample| *sample != 0).unwrap();
+    assert_eq!(lead, 2 * 48_000 * 4 / 10);
+    assert_eq!(heard[lead..lead + sound.len()], sound);
+    let between = heard[lead + sound.len()..].iter().position(|sample| *sample != 0).unwrap();
+    assert!(between < 2 * 48_000 * 3 / 10, "{between} samples of silence before the second");
+}
+
+#[test]
+fn a_card_that_is_kept_awake_plays_silence_between_and_every_frame_of_the_music() {
+    let card = Card::new("");
+    let mut kept = settings(&card);
+    (kept.keep_alive, kept.release_after) = (true, Duration::ZERO);
+    let parts: Vec<Vec<i32>> = (0..3).map(|n| noise(24_000, 16, 40 + n)).collect();
+    let mut player = Player::start(kept);
+    let running = player.begin(source(48_000, 16), 1);
+    for (n, part) in (1..).zip(&parts) {
+        player.play(n, 1, part);
+        if n == 2 {
+            // A pause is silent, too, and loses nothing.
+            player.until(|e| matches!(e, Event::Heard(m) if m.entry.0 == 2));
+            player.output.pause();
+            player.play_on(Duration::from_millis(200));
+            let held = player.output.playhead().unwrap().position;
+            player.play_on(Duration::from_millis(200));
+            assert_eq!(player.output.playhead().unwrap().position, held, "silence counts nowhere");
+            player.output.resume();
+        }
+        player.end(1);
+        player.until(|e| matches!(e, Event::Finished { .. }));
+        let quiet = player.events_within(Duration::from_millis(300));
+        assert_eq!(quiet, [], "silence is no event, and the device is not released");
+    }
+    assert_eq!(player.output.facts().xruns, 0);
+    drop(player);
+    let heard = frames_of(&card.capture(0), running.sample);
+    let music: Vec<i32> = heard.into_iter().filter(|sample| *sample != 0).collect();
+    // The pause ends with a fade in, whose first frames may be silent.
+    assert_eq!(music[..parts[0].len()], parts[0]);
+    assert_eq!(music[music.len() - parts[2].len()..], parts[2]);
+    let lost = parts.iter().map(Vec::len).sum::<usize>() - music.len();
+    assert!(lost <= 2 * 240, "{lost} samples are missing");
+}

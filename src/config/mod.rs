@@ -146,8 +146,8 @@ impl Config {
     }
 
     /// How much the card holds.
-    pub fn card_buffer(&self) -> Duration {
-        Duration::from_millis(self.output.buffer_ms)
+    pub fn card_buffer(&self) -> Option<Duration> {
+        self.output.buffer_ms.map(Duration::from_millis)
     }
 
     /// After so long without sound the card is given back.

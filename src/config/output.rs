@@ -5,16 +5,23 @@ use serde::Deserialize;
 use super::{A_DAY_S, Complaint};
 use crate::output::VolumeMode;
 
+/// No receiver takes longer to wake up.
+const LONGEST_LEAD_IN_MS: u64 = 5_000;
+
 /// `[output]`
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Output {
     /// An ALSA device, `auto`, or several in order of preference.
     pub device: Devices,
-    /// How much the card holds, in milliseconds.
-    pub buffer_ms: u64,
+    /// How much the card holds, in milliseconds; by the system's permissions without it.
+    pub buffer_ms: Option<u64>,
     /// After so many seconds without sound the card is given back.
     pub release_after_s: u64,
+    /// Keep the card and feed it silence while nothing plays.
+    pub keep_alive: bool,
+    /// Silence before the first sound of a card that was still, in milliseconds.
+    pub lead_in_ms: u64,
     /// Who controls the volume: `auto`, `hardware`, `software` or `fixed`.
     pub volume: VolumeMode,
     /// Name of the card's volume control; the likeliest without it.
@@ -27,8 +34,10 @@ impl Default for Output {
     fn default() -> Self {
         Output {
             device: Devices(vec!["auto".to_owned()]),
-            buffer_ms: 250,
+            buffer_ms: None,
             release_after_s: 10,
+            keep_alive: false,
+            lead_in_ms: 0,
             volume: VolumeMode::Auto,
             mixer: None,
             mixer_device: None,
@@ -61,8 +70,11 @@ impl Output {
         if self.device.0.is_empty() || self.device.0.iter().any(|name| name.trim().is_empty()) {
             return complain("device", "name a device, for example \"auto\" or \"hw:CARD=DAC\"".to_owned());
         }
-        if !(50..=2_000).contains(&self.buffer_ms) {
+        if self.buffer_ms.is_some_and(|ms| !(50..=2_000).contains(&ms)) {
             return complain("buffer_ms", "between 50 and 2000 milliseconds".to_owned());
+        }
+        if self.lead_in_ms > LONGEST_LEAD_IN_MS {
+            return complain("lead_in_ms", format!("at most {LONGEST_LEAD_IN_MS} milliseconds"));
         }
         if self.release_after_s > A_DAY_S {
             return complain("release_after_s", format!("at most {A_DAY_S} seconds"));

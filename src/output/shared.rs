@@ -18,10 +18,15 @@ use super::treatment::{SoundPath, Treatment};
 pub struct Settings {
     /// ALSA names in order of preference; `auto` stands for every card, the likeliest first.
     pub device: Vec<String>,
-    /// How much the card buffers.
-    pub buffer: Duration,
+    /// How much the card buffers; None is a quarter of a second, or half of one where the thread may not run above
+    /// ordinary ones.
+    pub buffer: Option<Duration>,
     /// When a silent device is closed, so that others may use it.
     pub release_after: Duration,
+    /// Keep the device and feed it silence while nothing plays.
+    pub keep_alive: bool,
+    /// Silence before the first frame of a device that was still.
+    pub lead_in: Duration,
     /// Who controls the volume.
     pub volume: VolumeSettings,
 }
@@ -30,8 +35,10 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             device: vec!["auto".into()],
-            buffer: Duration::from_millis(250),
+            buffer: None,
             release_after: Duration::from_secs(10),
+            keep_alive: false,
+            lead_in: Duration::ZERO,
             volume: VolumeSettings::default(),
         }
     }

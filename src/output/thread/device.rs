@@ -15,6 +15,9 @@ use crate::system::realtime;
 
 /// Above every ordinary thread, below the kernel's own.
 const PRIORITY: i32 = 10;
+/// What the card holds if nobody says; more where the thread may be kept waiting by ordinary ones.
+const BUFFER: Duration = Duration::from_millis(250);
+const BUFFER_ORDINARY: Duration = Duration::from_millis(500);
 /// The first wait before a lost device is tried again; doubles to the last.
 const FIRST_RETRY: Duration = Duration::from_millis(250);
 const LAST_RETRY: Duration = Duration::from_secs(10);
@@ -58,6 +61,26 @@ impl OutputThread {
         false
     }
 
+    /// How much the card is to hold.
+    fn buffer(&self) -> Duration {
+        let usual = if self.may_be_realtime { BUFFER } else { BUFFER_ORDINARY };
+        self.settings.buffer.unwrap_or(usual)
+    }
+
+    /// Finds out whether the system lets this thread run above ordinary ones.
+    pub(super) fn try_realtime(&mut self) {
+        self.may_be_realtime = realtime::become_realtime(PRIORITY).is_ok();
+        let _ = realtime::become_ordinary();
+    }
+
+    /// True if the open device takes the frames of the ring.
+    pub(super) fn ring_fits_device(&self) -> bool {
+        match (&self.device, &self.ring) {
+            (Some(device), Some(ring)) => device.card == ring.card,
+            _ => false,
+        }
+    }
+
     fn may_try(&self) -> bool {
         self.lost.as_ref().is_none_or(|l| Instant::now() >= l.retry_at)
     }
@@ -88,7 +111,7 @@ impl OutputThread {
     fn open(&mut self, source: &SourceFormat, request: u64) -> bool {
         let selected = self.selected.iter().chain(&self.settings.device);
         let names: Vec<String> = selected.cloned().collect();
-        match Device::open(&names, source, self.settings.buffer) {
+        match Device::open(&names, source, self.buffer()) {
             Ok(device) => {
                 self.device = Some(device);
                 self.opened(source);
@@ -114,6 +137,7 @@ impl OutputThread {
         self.bytes = vec![0; CHUNK_FRAMES * device.frame_bytes()].into_boxed_slice();
         self.gain.set_rate(card.rate);
         self.stopped = Instant::now();
+        self.asleep = true;
         // Not where the device always polls ready: that would be a busy loop above everything else. Where the system
         // does not allow it the thread stays ordinary, which the buffer is long enough for.
         let _ =
@@ -142,10 +166,10 @@ impl OutputThread {
         wake(&self.shared.mixer_orders);
     }
 
-    fn close(&mut self) {
+    pub(super) fn close(&mut self) {
         self.device = None;
         self.flow = Flow::Stopped;
-        self.silence = 0;
+        (self.silence, self.lead, self.leading) = (0, 0, 0);
         let _ = realtime::become_ordinary();
         self.set_opened(Opened::default());
     }
@@ -159,10 +183,11 @@ impl OutputThread {
             self.feed.put_back(note);
             return false;
         }
+        let buffer = self.buffer();
         let reused = match &mut self.device {
             // Opened in vain for frames of another format, but right for these.
             Some(device) if device.abilities.choose(&format) == Some(device.card) => true,
-            Some(device) => device.set_up(&format, self.settings.buffer).is_ok(),
+            Some(device) => device.set_up(&format, buffer).is_ok(),
             None => false,
         };
         if reused {

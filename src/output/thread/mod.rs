@@ -5,6 +5,7 @@
 
 mod device;
 mod play;
+mod silence;
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -42,6 +43,8 @@ enum Flow {
     Draining { until: Instant },
     /// The machine slept and the card is not back yet.
     Asleep,
+    /// It plays silence, to stay awake.
+    Silent,
 }
 
 /// Ends of the queues to the rest of the program.
@@ -78,6 +81,14 @@ pub(super) struct OutputThread {
     level_ns: u64,
     /// Frames of silence behind the last frame of sound.
     silence: usize,
+    /// Frames of silence that are still to be written in front of the sound.
+    lead: usize,
+    /// Frames of silence that the card has in front of the sound that it was given.
+    leading: u64,
+    /// The device was opened and has not played yet.
+    asleep: bool,
+    /// The system lets this thread run above ordinary ones.
+    may_be_realtime: bool,
     fade_next: bool,
     /// Recoveries since the card last moved.
     recoveries: u32,
@@ -127,6 +138,10 @@ impl OutputThread {
             level: Level { avail: 0, delay: 0 },
             level_ns: 0,
             silence: 0,
+            lead: 0,
+            leading: 0,
+            asleep: true,
+            may_be_realtime: false,
             fade_next: false,
             recoveries: 0,
             moved: Instant::now(),
@@ -140,6 +155,7 @@ impl OutputThread {
 
     /// Runs until it is asked to end.
     pub fn run(mut self) {
+        self.try_realtime();
         let mut poller = Poller::new();
         loop {
             let fed = self.shared.fed.load(SeqCst);
@@ -183,6 +199,7 @@ impl OutputThread {
             Flow::Filling | Flow::Running => self.feed_card(),
             Flow::Draining { until } => self.drain(until),
             Flow::Asleep => self.wake_card(),
+            Flow::Silent => self.stay_awake(),
             Flow::Stopped => {}
         }
         self.tell_notes();
@@ -194,6 +211,9 @@ impl OutputThread {
                 self.feed_card();
             }
         }
+        if self.flow == Flow::Stopped {
+            self.keep_awake_if_wanted();
+        }
         self.publish();
         self.sleep()
     }
@@ -204,7 +224,7 @@ impl OutputThread {
             self.cut = cut;
             self.refill.forget();
             let sounded = self.is_sounding();
-            if self.feed.cut(cut) && self.flow != Flow::Stopped {
+            if self.feed.cut(cut) && !self.is_still() {
                 self.stop_card();
                 self.fade_next |= sounded;
             }
@@ -228,7 +248,7 @@ impl OutputThread {
         let paused = self.shared.paused.load(SeqCst);
         if paused != self.paused {
             self.paused = paused;
-            if paused && self.flow != Flow::Stopped {
+            if paused && !self.is_still() {
                 self.halt();
             }
             if !paused {
@@ -239,13 +259,23 @@ impl OutputThread {
         self.gain.set_volume(self.shared.gain(), silent);
     }
 
+    /// Nothing of the sound is in the card.
+    fn is_still(&self) -> bool {
+        matches!(self.flow, Flow::Stopped | Flow::Silent)
+    }
+
     fn is_sounding(&self) -> bool {
         matches!(self.flow, Flow::Running | Flow::Draining { .. })
     }
 
+    /// It plays, and what it plays is sound.
+    fn is_heard(&self) -> bool {
+        self.is_sounding() && self.leading == 0
+    }
+
     /// Passes on what has been heard.
     fn tell_notes(&mut self) {
-        while let Some(taken) = self.feed.reached(self.is_sounding()) {
+        while let Some(taken) = self.feed.reached(self.is_heard()) {
             match taken.note.what {
                 What::Mark(mark) => {
                     self.shared.set_treatment(mark.treatment);
@@ -277,7 +307,7 @@ impl OutputThread {
 
     fn publish(&mut self) {
         let rate = self.ring.map_or(0, |r| r.card.rate);
-        let running = self.is_sounding();
+        let running = self.is_heard();
         self.shared.playhead.write(&Observation {
             current: self.feed.current,
             rate,

@@ -47,6 +47,10 @@ impl OutputThread {
         self.level_ns = now_ns();
         let before = self.feed.heard;
         let unheard = level.delay.saturating_sub(self.silence) as u64;
+        let leading = unheard.saturating_sub(self.feed.written - before).min(self.leading);
+        if leading < std::mem::replace(&mut self.leading, leading) {
+            self.moved = Instant::now();
+        }
         self.feed.set_heard(self.feed.written.saturating_sub(unheard));
         if self.feed.heard > before {
             self.moved = Instant::now();
@@ -64,7 +68,7 @@ impl OutputThread {
         self.prepare_card();
     }
 
-    fn has_refilled(&mut self) -> bool {
+    pub(super) fn has_refilled(&mut self) -> bool {
         let rate = self.ring.map_or(1, |ring| ring.card.rate);
         let (held, capacity) = (self.feed.in_ring(), self.feed.capacity());
         self.refill.is_enough(duration(held, rate), duration(capacity, rate), Instant::now())
@@ -77,6 +81,9 @@ impl OutputThread {
             self.recover(fault);
             return;
         }
+        self.lead = self.lead_in();
+        self.leading = self.lead as u64;
+        self.asleep = false;
         self.silence = 0;
         self.dry_since = None;
         self.moved = Instant::now();
@@ -102,6 +109,9 @@ impl OutputThread {
     }
 
     fn fill(&mut self) -> Result<(), Fault> {
+        if self.lead > 0 && !self.write_lead()? {
+            return Ok(());
+        }
         loop {
             let Some(device) = &self.device else { return Ok(()) };
             let mut room = if self.flow == Flow::Filling { device.level()?.avail } else { self.level.avail };
@@ -167,7 +177,7 @@ impl OutputThread {
     fn start_if_enough(&mut self) {
         let Some(device) = &self.device else { return };
         let given = self.feed.written - self.feed.heard;
-        let enough = given >= start_frames(device.card.rate, device.buffer) as u64
+        let enough = given + self.leading >= start_frames(device.card.rate, device.buffer) as u64
             || (given > 0 && (self.feed.at_stop() || self.level.avail == 0));
         if !enough && !device.is_running() {
             return;
@@ -196,7 +206,7 @@ impl OutputThread {
         }
         let since = *self.dry_since.get_or_insert_with(Instant::now);
         let Some(device) = &self.device else { return };
-        let left = duration(self.feed.unheard(), device.card.rate);
+        let left = duration(self.feed.unheard() + self.leading, device.card.rate);
         if device.instant {
             if self.feed.at_stop() || since.elapsed() >= INSTANT_GRACE {
                 self.end_sound();
@@ -217,17 +227,7 @@ impl OutputThread {
         let Some(device) = &self.device else { return Ok(()) };
         let rate = device.card.rate;
         let wanted = (2 * device.period).max(frames(4 * SILENCE_AT, rate) as usize).min(self.level.avail);
-        let width = device.frame_bytes();
-        let chunk = self.bytes.len() / width * width;
-        self.bytes.fill(0);
-        while self.silence < wanted && chunk > 0 {
-            let bytes = ((wanted - self.silence) * width).min(chunk);
-            let took = device.write(&self.bytes[..bytes])?;
-            if took == 0 {
-                break;
-            }
-            self.silence += took;
-        }
+        self.silence += self.write_zeros(wanted.saturating_sub(self.silence))?;
         Ok(())
     }
 
@@ -261,7 +261,7 @@ impl OutputThread {
         if let Some(device) = &self.device {
             device.stop();
         }
-        self.silence = 0;
+        (self.silence, self.lead, self.leading) = (0, 0, 0);
         self.flow = Flow::Stopped;
         self.stopped = Instant::now();
     }
@@ -284,7 +284,7 @@ impl OutputThread {
         self.tell_notes();
         self.feed.again();
         self.fade_next = true;
-        self.silence = 0;
+        (self.silence, self.lead, self.leading) = (0, 0, 0);
         self.flow = Flow::Stopped;
         self.stopped = Instant::now();
     }
@@ -303,12 +303,13 @@ impl OutputThread {
             // With frames at hand it fills because the card failed while it was being fed: that goes on at once.
             Flow::Filling => Sleep { timeout: self.feed.has_frames().then_some(moment), card: false },
             Flow::Asleep => Sleep { timeout: Some(Duration::from_millis(100)), card: false },
+            Flow::Silent => self.sleep_in_silence(),
             Flow::Draining { .. } => {
                 let timeout = duration(self.feed.unheard(), rate) + moment;
                 Sleep { timeout: Some(timeout.min(DRAIN_GRACE)), card: false }
             }
             Flow::Running => {
-                let note = self.feed.until_note().map(|f| duration(f, rate) + moment);
+                let note = self.feed.until_note().map(|f| duration(f, rate) + self.leading() + moment);
                 let dry = self.dry_since.is_some();
                 let instant = self.device.as_ref().is_some_and(|d| d.instant);
                 let limit = match (dry, instant) {
