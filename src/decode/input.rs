@@ -111,6 +111,8 @@ struct Shared {
     index: Option<Index>,
     /// The bytes that were read last, where someone wants them.
     window: Option<VecDeque<u8>>,
+    /// How often a demuxer may still seek, where that is limited.
+    seeks_left: Option<u32>,
     /// The first real failure, which demuxers tend to swallow.
     failure: Option<io::Error>,
 }
@@ -127,6 +129,7 @@ impl Source {
             soundless: endless.then_some(0),
             index: None,
             window: None,
+            seeks_left: None,
             failure: None,
         };
         Source { shared: Arc::new(Mutex::new(shared)), seekable, endless, len }
@@ -196,6 +199,11 @@ impl Source {
     /// Keeps the last [`mkv::WINDOW`] bytes from now on.
     pub(super) fn keep_window(&self) {
         self.lock().window.get_or_insert_default();
+    }
+
+    /// From now on a demuxer may seek so often and no more, or as often as it likes.
+    pub(super) fn limit_seeks(&self, most: Option<u32>) {
+        self.lock().seeks_left = most;
     }
 
     pub(super) fn window(&self) -> Vec<u8> {
@@ -309,6 +317,9 @@ impl Read for Handle {
 
 impl Seek for Handle {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        if let Some(left) = &mut self.source.lock().seeks_left {
+            *left = left.checked_sub(1).ok_or_else(|| io::Error::other("the search leads nowhere"))?;
+        }
         let pos = match to {
             SeekFrom::Start(pos) => Some(pos),
             SeekFrom::Current(by) => self.pos.checked_add_signed(by),

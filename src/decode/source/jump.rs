@@ -11,6 +11,9 @@ use crate::decode::quirks::ogg;
 use crate::decode::registry::{self, Container, Reader};
 use crate::decode::tags;
 
+/// FLAC is searched by bisection, which takes at most 50 steps in the largest file there can be.
+const MOST_SEEKS: u32 = 100;
+
 impl Decoder {
     pub(super) fn seek_unguarded(&mut self, frame: u64) -> Result<Landed, DecodeError> {
         let next = self.position();
@@ -87,7 +90,10 @@ impl Decoder {
     /// Lets the demuxer jump to raw frame `target` and reads up to `frame`; false if that is not possible.
     fn try_jump(&mut self, frame: u64, target: i64) -> Result<bool, DecodeError> {
         let to = SeekTo::Timestamp { ts: self.link.to_timestamp(target), track_id: self.link.track_id };
+        // By a damaged seek table symphonia looks between an end and a beginning behind it, for ever.
+        self.source.limit_seeks((self.container == Container::Flac).then_some(MOST_SEEKS));
         let sought = self.reader.seek(SeekMode::Accurate, to);
+        self.source.limit_seeks(None);
         if let Some(failure) = self.source.take_failure() {
             return Err(DecodeError::Input(failure));
         }

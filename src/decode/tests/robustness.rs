@@ -250,6 +250,39 @@ fn small_files() -> Vec<Vec<u8>> {
 
 static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
+/// A FLAC file whose seek points tell their places in reverse order.
+fn with_reversed_seek_table() -> Vec<u8> {
+    let command = ["flac", "-s", "-f", "-S", "0.5s", "-o", "OUT", "IN"];
+    let mut bytes = std::fs::read(encoded(&recording(), "indexed.flac", &command)).unwrap();
+    let mut at = 4;
+    while bytes[at] & 0x7f != 3 {
+        at += 4 + u32::from_be_bytes([0, bytes[at + 1], bytes[at + 2], bytes[at + 3]]) as usize;
+    }
+    let len = u32::from_be_bytes([0, bytes[at + 1], bytes[at + 2], bytes[at + 3]]) as usize;
+    let points = &mut bytes[at + 4..at + 4 + len];
+    assert!(len / 18 >= 8, "{} seek points", len / 18);
+    let mut places: Vec<[u8; 8]> = points.chunks(18).map(|point| *point[8..].first_chunk().unwrap()).collect();
+    places.reverse();
+    for (point, place) in points.chunks_mut(18).zip(places) {
+        point[8..16].copy_from_slice(&place);
+    }
+    bytes
+}
+
+#[test]
+fn a_damaged_seek_table_costs_a_search_and_not_the_track() {
+    let bytes = with_reversed_seek_table();
+    let open = || Decoder::open(Memory::boxed(bytes.clone(), true), &Hints::default()).unwrap();
+    let whole = rest(&mut open());
+    let mut decoder = open();
+    for frame in [60_000, 200_000, 100_000, 30_000, 150_000] {
+        let landed = decoder.seek(frame).unwrap();
+        assert_eq!((landed.frame, landed.exact), (frame, true));
+        let got = some(&mut decoder, 3000);
+        assert!(got == whole[frame as usize * 2..][..got.len()], "after a seek to {frame}");
+    }
+}
+
 /// Notes where symphonia or this folder's own code panics on this test's threads, without a word about it.
 fn note_panics() {
     static ONCE: Once = Once::new();
