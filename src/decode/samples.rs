@@ -36,8 +36,17 @@ fn interleave<S: Sample>(
     let start = out.len();
     out.resize(start + (to - from) * channels, 0);
     let out = &mut out[start..];
-    for (c, plane) in buf.iter_planes().enumerate() {
-        let samples = plane.get(from..to).unwrap_or_default();
+    let mut planes = buf.iter_planes().map(|plane| plane.get(from..to).unwrap_or_default());
+    if channels == 2 {
+        // Most music, in one pass, which the compiler does for several frames at once.
+        let (left, right) = (planes.next().unwrap_or_default(), planes.next().unwrap_or_default());
+        let (frames, _) = out.as_chunks_mut::<2>();
+        for (frame, (&left, &right)) in frames.iter_mut().zip(left.iter().zip(right)) {
+            *frame = [convert(left), convert(right)];
+        }
+        return;
+    }
+    for (c, samples) in planes.enumerate() {
         for (frame, &sample) in out.chunks_exact_mut(channels).zip(samples) {
             frame[c] = convert(sample);
         }

@@ -151,7 +151,11 @@ impl Decoder {
                 return Ok(None);
             }
             let frames = decoder.pending_frames();
-            out.append(&mut decoder.pending);
+            if out.is_empty() {
+                std::mem::swap(out, &mut decoder.pending);
+            } else {
+                out.append(&mut decoder.pending);
+            }
             Ok(Some(frames))
         })
     }
