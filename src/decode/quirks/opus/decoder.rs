@@ -1,4 +1,4 @@
-//! libopus as one of symphonia's decoders. Mono and stereo are multistream with one stream.
+//! libopus as one of symphonia's decoders.
 
 use std::ffi::{c_int, c_uchar};
 use std::ptr::NonNull;
@@ -76,7 +76,13 @@ impl AudioDecoder for OpusDecoder {
 }
 
 /// libopus's own decoder.
-struct Libopus(NonNull<opus::OpusMSDecoder>);
+///
+/// One for several streams could decode mono and stereo just as well. But with each packet it asks anew what kind of
+/// processor this is, which takes longer than the decoding in virtual machines, and reads `/proc/cpuinfo` on some ARMs.
+enum Libopus {
+    One(NonNull<opus::OpusDecoder>),
+    Several(NonNull<opus::OpusMSDecoder>),
+}
 
 // SAFETY: the decoder is memory of its own that nothing else refers to; libopus keeps no state of a thread.
 #[allow(unsafe_code)]
@@ -89,20 +95,30 @@ impl Libopus {
     #[allow(unsafe_code)]
     fn new(head: &Head) -> Result<Libopus> {
         let mut error: c_int = 0;
-        // SAFETY: `mapping` holds 8 entries and there are at most 8 channels; libopus checks all numbers, copies the
-        // mapping, and writes to `error` only.
-        let made = unsafe {
-            opus::opus_multistream_decoder_create(
-                RATE as i32,
-                c_int::from(head.channels),
-                c_int::from(head.streams),
-                c_int::from(head.coupled),
-                head.mapping.as_ptr(),
-                &mut error,
-            )
+        let channels = c_int::from(head.channels);
+        let made = if head.is_plain() {
+            // SAFETY: libopus checks both numbers, and writes to `error` only.
+            NonNull::new(unsafe { opus::opus_decoder_create(RATE as i32, channels, &mut error) })
+                .map(Libopus::One)
+        } else {
+            let (streams, coupled) = (c_int::from(head.streams), c_int::from(head.coupled));
+            let mapping = head.mapping.as_ptr();
+            // SAFETY: `mapping` holds 8 entries and there are at most 8 channels; libopus checks all numbers, copies the
+            // mapping, and writes to `error` only.
+            let made = unsafe {
+                opus::opus_multistream_decoder_create(
+                    RATE as i32,
+                    channels,
+                    streams,
+                    coupled,
+                    mapping,
+                    &mut error,
+                )
+            };
+            NonNull::new(made).map(Libopus::Several)
         };
-        let made = NonNull::new(made).filter(|_| error == opus::OPUS_OK);
-        made.map(Libopus).ok_or(Error::DecodeError("its header describes no channels that there are"))
+        made.filter(|_| error == opus::OPUS_OK)
+            .ok_or(Error::DecodeError("its header describes no channels that there are"))
     }
 
     /// Decodes a packet into interleaved frames; returns how many.
@@ -111,18 +127,17 @@ impl Libopus {
         // No bytes at all would mean a lost packet, for which libopus makes sound up.
         let len = i32::try_from(packet.len()).ok().filter(|len| *len > 0);
         let len = len.ok_or(Error::DecodeError("an Opus packet without a byte"))?;
-        let room = pcm.len() / channels.max(1);
+        let room = c_int::try_from(pcm.len() / channels.max(1)).unwrap_or(c_int::MAX);
+        let (packet, pcm) = (packet.as_ptr().cast::<c_uchar>(), pcm.as_mut_ptr());
         // SAFETY: the decoder lives; libopus reads `len` bytes of the packet, and writes at most `room` frames of as
         // many channels as the decoder was made with, which are those that `room` was divided by.
         let frames = unsafe {
-            opus::opus_multistream_decode_float(
-                self.0.as_ptr(),
-                packet.as_ptr().cast::<c_uchar>(),
-                len,
-                pcm.as_mut_ptr(),
-                c_int::try_from(room).unwrap_or(c_int::MAX),
-                0,
-            )
+            match self {
+                Libopus::One(made) => opus::opus_decode_float(made.as_ptr(), packet, len, pcm, room, 0),
+                Libopus::Several(made) => {
+                    opus::opus_multistream_decode_float(made.as_ptr(), packet, len, pcm, room, 0)
+                }
+            }
         };
         usize::try_from(frames).map_err(|_| Error::DecodeError("an Opus packet is damaged"))
     }
@@ -130,7 +145,14 @@ impl Libopus {
     #[allow(unsafe_code)]
     fn reset(&mut self) {
         // SAFETY: the decoder lives, and this request takes no argument. It cannot fail.
-        unsafe { opus::opus_multistream_decoder_ctl(self.0.as_ptr(), opus::OPUS_RESET_STATE) };
+        unsafe {
+            match self {
+                Libopus::One(made) => opus::opus_decoder_ctl(made.as_ptr(), opus::OPUS_RESET_STATE),
+                Libopus::Several(made) => {
+                    opus::opus_multistream_decoder_ctl(made.as_ptr(), opus::OPUS_RESET_STATE)
+                }
+            }
+        };
     }
 }
 
@@ -138,6 +160,11 @@ impl Drop for Libopus {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
         // SAFETY: it was made by libopus, and nobody uses it after this.
-        unsafe { opus::opus_multistream_decoder_destroy(self.0.as_ptr()) };
+        unsafe {
+            match self {
+                Libopus::One(made) => opus::opus_decoder_destroy(made.as_ptr()),
+                Libopus::Several(made) => opus::opus_multistream_decoder_destroy(made.as_ptr()),
+            }
+        }
     }
 }

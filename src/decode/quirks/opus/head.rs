@@ -32,6 +32,13 @@ pub(in crate::decode) struct Head {
 }
 
 impl Head {
+    /// Whether it is mono or stereo as one stream, with nothing moved.
+    pub(super) fn is_plain(&self) -> bool {
+        self.streams == 1
+            && self.channels.checked_sub(1) == Some(self.coupled)
+            && self.mapping.starts_with(if self.channels == 1 { &[0] } else { &[0, 1] })
+    }
+
     /// For a stream without a head, as some Matroska files have it.
     pub(in crate::decode) fn plain(channels: usize) -> Option<Head> {
         let channels = u8::try_from(channels).ok().filter(|channels| (1..=2).contains(channels))?;
