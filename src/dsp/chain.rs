@@ -163,8 +163,10 @@ impl Chain {
     pub fn set_mono(&mut self, mono: bool) {
         let mix = Mix::new(self.from_channels, self.to_channels, mono);
         if mix != self.mix {
-            let length = (self.rate * RAMP_MS / 1000) as usize;
-            self.blend = Some(Blend::new(&self.mix, &mix, self.from_channels, length));
+            let down = self.from_channels > self.to_channels;
+            let length = if down { self.from.rate } else { self.rate } * RAMP_MS / 1000;
+            let now = self.blend.take().map_or_else(|| self.mix.clone(), |blend| blend.now());
+            self.blend = Some(Blend::new(&now, &mix, self.from_channels, length as usize));
         }
         (self.mono, self.mix) = (mono, mix);
     }
@@ -189,6 +191,14 @@ impl Chain {
     pub fn process(&mut self, input: &[i32], out: &mut Vec<i32>) {
         if self.limiter_ends == Some(0) {
             self.give(&[], false, out);
+        }
+        // What comes behind a change is exact again from its first frame on.
+        if let Some(blend) = self.blend.as_ref().filter(|_| self.resampler.is_none())
+            && blend.left() * self.from_channels < input.len()
+        {
+            let (during, after) = input.split_at(blend.left() * self.from_channels);
+            self.process(during, out);
+            return self.process(after, out);
         }
         if self.is_plain() && self.resampler.is_none() {
             match &self.mix {

@@ -140,14 +140,33 @@ impl Blend {
         Blend { rows, done: 0, length }
     }
 
+    /// What it is on the way.
+    pub(super) fn now(&self) -> Mix {
+        let part = self.part();
+        let between = |(before, after): &(f32, f32)| before + (after - before) * part;
+        let row = |(before, after): &(Vec<f32>, Vec<f32>)| {
+            before.iter().copied().zip(after.iter().copied()).map(|pair| between(&pair)).collect()
+        };
+        Mix::Matrix(self.rows.iter().map(row).collect())
+    }
+
+    fn part(&self) -> f32 {
+        (self.done as f32 / self.length.max(1) as f32).min(1.0)
+    }
+
     pub(super) fn is_done(&self) -> bool {
         self.done >= self.length
+    }
+
+    /// Frames until then.
+    pub(super) fn left(&self) -> usize {
+        self.length.saturating_sub(self.done)
     }
 
     /// Mixes whole frames and goes on by as many.
     pub(super) fn apply(&mut self, channels: usize, input: &[f32], out: &mut Vec<f32>) {
         for frame in input.chunks_exact(channels) {
-            let part = (self.done as f32 / self.length.max(1) as f32).min(1.0);
+            let part = self.part();
             out.extend(self.rows.iter().map(|(before, after)| {
                 let (before, after) = (dot(before, frame), dot(after, frame));
                 before + (after - before) * part

@@ -61,6 +61,13 @@ pub struct CardFormat {
     pub sample: SampleFormat,
 }
 
+impl CardFormat {
+    /// Frames of so many channels get there without being mixed: mono is doubled, stereo goes to the front.
+    pub(super) fn keeps(&self, channels: u16) -> bool {
+        channels == self.channels || (channels <= 2 && channels < self.channels)
+    }
+}
+
 /// Rates that are asked of a card when it is opened.
 pub(super) const RATES: [u32; 17] = [
     8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 64_000, 88_200, 96_000, 176_400,
@@ -144,6 +151,13 @@ mod tests {
     #[test]
     fn mono_on_a_stereo_card_runs_with_two_channels() {
         assert_eq!(card(&[48_000], SampleFormat::S16).choose(&source(48_000, 1)).unwrap().channels, 2);
+    }
+
+    #[test]
+    fn what_is_mixed_is_not_the_source_s_own() {
+        let card = CardFormat { rate: 48_000, channels: 8, sample: SampleFormat::S16 };
+        let kept: Vec<u16> = (1..10).filter(|channels| card.keeps(*channels)).collect();
+        assert_eq!(kept, [1, 2, 8]);
     }
 
     #[test]

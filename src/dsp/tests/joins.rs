@@ -167,3 +167,25 @@ fn off_again_while_music_plays_ends_in_exactness() {
     assert_eq!(out.len(), quiet.len());
     assert!(out[200_000..] == quiet[200_000..]);
 }
+
+/// Switched back before it is through: it turns from where it is.
+#[test]
+fn mono_comes_and_goes_without_a_step() {
+    let left = tone(48_000, 200.0, 0.8, 12_000);
+    let sound: Vec<i32> = to_ints(&left).iter().flat_map(|sample| [*sample, 0]).collect();
+    let (mut chain, mut out) = (chain(48_000, 48_000), Vec::new());
+    for (frames, mono) in [(3000, true), (500, false), (300, true), (3000, false), (5200, false)] {
+        let from = out.len();
+        chain.process(&sound[from..from + 2 * frames], &mut out);
+        chain.set_mono(mono);
+    }
+    assert_eq!(out.len(), sound.len());
+    assert!(out[..6000] == sound[..6000]);
+    assert!(out[20_000..] == sound[20_000..], "each ear has its own again, bit for bit");
+    for ear in 0..2 {
+        let steps =
+            channel(&out, 2, ear).windows(2).map(|pair| (pair[1] - pair[0]).abs()).fold(0.0, f64::max);
+        // The tone's own steepness, and the little that the ramp adds.
+        assert!(steps < 0.8 * std::f64::consts::TAU * 200.0 / 48_000.0 + 0.001, "{steps}");
+    }
+}

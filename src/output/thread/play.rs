@@ -158,9 +158,7 @@ impl OutputThread {
         device.reorder(samples);
         let card = device.card;
         let bits = match self.feed.format {
-            Some(f)
-                if !self.feed.treated && !f.lossy && f.rate == card.rate && f.channels <= card.channels =>
-            {
+            Some(f) if !self.feed.treated && !f.lossy && f.rate == card.rate && card.keeps(f.channels) => {
                 f.bits
             }
             _ => 32,
