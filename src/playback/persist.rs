@@ -256,7 +256,9 @@ impl Keeper {
         if self.queue.changed_at.take().is_some() {
             self.write("queue.json", &queue_file(machine));
         }
-        let nothing_to_keep = machine.current().is_none() && !self.folder.join("state.json").exists();
+        let unchanged = self.state.changed_at.take().is_none();
+        let nothing_to_keep =
+            unchanged && machine.current().is_none() && !self.folder.join("state.json").exists();
         if !nothing_to_keep {
             self.write("state.json", &self.state_file(machine, position));
         }

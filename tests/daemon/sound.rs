@@ -90,14 +90,14 @@ async fn a_gain_begins_and_ends_with_its_track_to_the_frame() {
 #[tokio::test]
 async fn what_is_said_about_it_follows_the_ear() {
     let (card, server) = (Card::new().clock(Clock::Real).plug(), Server::start());
-    let sources = [83, 84].map(|seed| Recording::music(seed, 44_100, 16, 1.5));
+    let sources = [83, 84].map(|seed| Recording::music(seed, 44_100, 16, 4.0));
     let first = server.serve("/0.flac", tagged(&sources[0], &[&gain(HALF)]));
     let second = server.serve("/1.flac", sources[1].encode(Codec::Flac));
     let sound = "[sound]\nreplay_gain = \"track\"";
     let mut daemon = Daemon::new().card(&card).config(sound).start().await;
     daemon.play_uris(&[first, second]).await;
-    // By now the decoder is at the end of the second track.
-    daemon.wait_position(1_200_000).await;
+    // By now the decoder is in the second track.
+    daemon.wait_position(2_800_000).await;
     let output = daemon.output().await;
     assert!(!get::<bool>(&output, "bit_perfect"), "{output:?}");
     assert_eq!(get::<String>(&output, "reason"), "ReplayGain -6.02 dB");
@@ -151,6 +151,17 @@ async fn both_ears_hear_both_channels() {
         assert_eq!(heard[0], heard[1]);
         assert!((heard[0] - (source[0] / 2 + source[1] / 2)).abs() <= 256);
     }
+}
+
+#[tokio::test]
+async fn what_was_set_over_the_bus_is_there_after_a_restart() {
+    let mut daemon = Daemon::new().card(&Card::new().plug()).start().await;
+    daemon.player.set_property("Mono", true).await.unwrap();
+    daemon.player.set_property("ReplayGain", "auto").await.unwrap();
+    daemon.term().await;
+    daemon.start_again().await;
+    assert!(daemon.player.get_property::<bool>("Mono").await.unwrap());
+    assert_eq!(daemon.player.get_property::<String>("ReplayGain").await.unwrap(), "auto");
 }
 
 /// Over the bus, on and off again while the track plays: two ramps, and not one frame more or less.
