@@ -14,11 +14,13 @@ class Settings:
     """What a player is to do to the samples: nothing, unless something is said here.
 
     `volume` is in per cent, `track_gain` in dB as the recording's tag says it (only followed, never searched for, by
-    squeezelite), `card_rate` the only rate that the card has."""
+    squeezelite), `card_rate` the only rate that the card has. With `well_resampled` MPD, whose default is libsamplerate's
+    fastest converter, takes soxr at high quality, as squeezelite does."""
 
     volume: int = 100
     track_gain: float | None = None
     card_rate: int | None = None
+    well_resampled: bool = False
 
 
 PLAIN = Settings()

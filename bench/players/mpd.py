@@ -27,6 +27,12 @@ CARD = """\
     device "{device}"
     mixer_type "{mixer}"
 """
+WELL_RESAMPLED = """\
+resampler {
+    plugin "soxr"
+    quality "high"
+}
+"""
 # It takes sound as fast as it is decoded, and does nothing with it.
 NOWHERE = """\
     type "null"
@@ -65,7 +71,8 @@ class Mpd(Player):
         mixer = "none" if self.settings.volume == 100 else "software"
         output = NOWHERE if self.nowhere else CARD.format(device=DEVICE, mixer=mixer)
         replay_gain = "off" if self.settings.track_gain is None else "track"
-        return CONFIGURATION.format(folder=folder, output=output, replay_gain=replay_gain)
+        plain = CONFIGURATION.format(folder=folder, output=output, replay_gain=replay_gain)
+        return plain + WELL_RESAMPLED if self.settings.well_resampled else plain
 
     def connect(self):
         connection = socket.socket(socket.AF_UNIX)

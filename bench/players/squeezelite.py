@@ -92,7 +92,7 @@ class Squeezelite(Player):
         # The card is given back a second after the end, as segued does here. Headers tell what a WAV or AIFF is.
         command = ["squeezelite", "-o", DEVICE, "-s", f"127.0.0.1:{self.slim.port}", "-C", "1", "-W"]
         if self.settings.card_rate:
-            # As MPD does by default: soxr, high quality.
+            # soxr, high quality, where the card lacks the rate.
             command += ["-r", str(self.settings.card_rate), "-u", "hLE"]
         self.spawn(command)
         self.slim.accept()
