@@ -160,6 +160,34 @@ static void log_fault(struct card *c, enum fault_kind kind, const char *state)
 		     fault_name(kind), state, c->consumed);
 }
 
+static void suspend(struct card *c, enum fault_kind kind)
+{
+	snd_pcm_state_t state = c->io.state;
+
+	if (state != SND_PCM_STATE_RUNNING && state != SND_PCM_STATE_DRAINING && state != SND_PCM_STATE_PREPARED)
+		return;
+	card_store(c);
+	c->before_suspend = state;
+	c->can_resume = kind == FAULT_SUSPEND;
+	snd_pcm_ioplug_set_state(&c->io, SND_PCM_STATE_SUSPENDED);
+	record_event(&c->record, "suspend", "consumed=%" PRIu64 " buffered=%ld", c->consumed,
+		     (long)card_buffered(c, c->io.appl_ptr));
+}
+
+int card_resume(struct card *c)
+{
+	if (c->io.state != SND_PCM_STATE_SUSPENDED)
+		return -EBADFD;
+	if (!c->can_resume)
+		return -ENOSYS;
+	if (c->fault.kind == FAULT_SUSPEND)
+		return -EAGAIN;
+	card_rebase(c);
+	snd_pcm_ioplug_set_state(&c->io, c->before_suspend);
+	record_event(&c->record, "resume", "consumed=%" PRIu64, c->consumed);
+	return 0;
+}
+
 static void obey_fault(struct card *c, enum fault_kind before)
 {
 	enum fault_kind kind = c->fault.kind;
@@ -175,6 +203,8 @@ static void obey_fault(struct card *c, enum fault_kind before)
 	log_fault(c, kind, "begin");
 	if (kind == FAULT_FREEZE)
 		c->frozen = true;
+	if ((kind == FAULT_SUSPEND || kind == FAULT_SLEEP) && !c->dead)
+		suspend(c, kind);
 	if (kind == FAULT_UNPLUG && !c->dead) {
 		snd_pcm_sframes_t lost = c->boundary ? card_buffered(c, c->io.appl_ptr) : 0;
 

@@ -52,6 +52,8 @@ struct card {
 	bool draining;        /* drain has been logged */
 	bool first_due;       /* no frame consumed since prepare */
 	bool frozen;
+	bool can_resume;        /* of a suspended stream */
+	snd_pcm_state_t before_suspend;
 	bool dead;            /* unplugged: stays so until closed */
 };
 
@@ -67,6 +69,8 @@ void card_store(struct card *c);
 /* The clock begins to run. */
 void card_start(struct card *c);
 void card_rebase(struct card *c);
+/* ALSA's resume: 0 once the stream goes on, or a negative errno. */
+int card_resume(struct card *c);
 /* Sets the timer for a writer that polls. */
 void card_arm(struct card *c, snd_pcm_state_t state, snd_pcm_uframes_t appl);
 void card_arm_at(struct card *c, uint64_t at_ns);

@@ -136,7 +136,7 @@ void record_frames(struct record *r, const void *data, size_t bytes)
 
 const char *fault_name(enum fault_kind kind)
 {
-	static const char *const names[] = { "none", "unplug", "busy", "xrun", "freeze" };
+	static const char *const names[] = { "none", "unplug", "busy", "xrun", "freeze", "suspend", "sleep" };
 
 	return names[kind];
 }
@@ -159,7 +159,7 @@ static enum fault_kind read_kind(const char *path)
 	if (fscanf(file, "%31s", word) != 1)
 		word[0] = 0;
 	fclose(file);
-	for (kind = FAULT_UNPLUG; kind <= FAULT_FREEZE; kind++)
+	for (kind = FAULT_UNPLUG; kind <= FAULT_SLEEP; kind++)
 		if (!strcmp(word, fault_name((enum fault_kind)kind)))
 			return (enum fault_kind)kind;
 	if (word[0])

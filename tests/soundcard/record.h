@@ -34,7 +34,7 @@ void record_end_session(struct record *r);
 /* Appends consumed frames to the capture. */
 void record_frames(struct record *r, const void *data, size_t bytes);
 
-enum fault_kind { FAULT_NONE, FAULT_UNPLUG, FAULT_BUSY, FAULT_XRUN, FAULT_FREEZE };
+enum fault_kind { FAULT_NONE, FAULT_UNPLUG, FAULT_BUSY, FAULT_XRUN, FAULT_FREEZE, FAULT_SUSPEND, FAULT_SLEEP };
 
 struct fault {
 	char path[PATH_MAX];

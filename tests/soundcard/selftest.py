@@ -19,7 +19,7 @@ CARDS = {
     "real": "", "fast": "speed 8", "demand": 'clock "demand"', "slow": "speed 0.5",
     "strict": 'clock "demand" formats "S16_LE,S24_3LE" rates "44100,48000" channels "2"',
     "quiet": 'capture "no"', "pausing": 'pause "yes"', "faults": "", "api": "", "rewinds": "",
-    "drains": "", "idle": 'clock "demand"', "held": 'clock "demand"', "frozen": "", "pulled": "", "mapped": "",
+    "drains": "", "idle": 'clock "demand"', "held": 'clock "demand"', "frozen": "", "pulled": "", "mapped": "", "asleep": "",
 }
 
 
@@ -419,6 +419,40 @@ def frozen_on_demand_it_takes_one_buffer():
     assert pcm.delay() == 0
     pcm.close()
     assert len(captured("held")) == 48000
+
+
+def asleep_it_plays_nothing_and_goes_on_where_it_was():
+    data = noise(24000, 4)
+    pcm = Pcm("asleep", NONBLOCK).setup(buffer=24000)
+    pcm.write(data)
+    seen, _ = blocked_poll(pcm, lambda: fault("asleep", "suspend"), 5000)
+    assert seen & select.POLLERR and pcm.state() == "SUSPENDED"
+    fails(errno.ESTRPIPE, pcm.delay)
+    fails(errno.ESTRPIPE, pcm.write, data[:4])
+    time.sleep(0.1)
+    # The library drops what a plugin's resume returns (EAGAIN): only the state tells.
+    pcm.call("resume")
+    assert pcm.state() == "SUSPENDED"
+    fault("asleep", "")
+    pcm.call("resume")
+    assert pcm.state() == "RUNNING" and pcm.delay() > 15000
+    while pcm.state() == "RUNNING":
+        pcm.poll(1000)
+    pcm.close()
+    assert captured("asleep") == data
+
+
+def a_card_that_cannot_resume_is_prepared():
+    data = noise(24000, 4)
+    pcm = Pcm("asleep", NONBLOCK).setup(buffer=24000)
+    pcm.write(data)
+    blocked_poll(pcm, lambda: fault("asleep", "sleep"), 5000)
+    fault("asleep", "")
+    pcm.call("resume")
+    assert pcm.state() == "SUSPENDED"
+    pcm.call("prepare")
+    assert pcm.state() == "PREPARED" and pcm.write(data) == 24000
+    pcm.close()
 
 
 def a_writer_of_silence_costs_little():

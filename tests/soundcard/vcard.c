@@ -98,6 +98,8 @@ static snd_pcm_sframes_t vcard_transfer(snd_pcm_ioplug_t *io, const snd_pcm_chan
 		return unlocked(c, -ENODEV);
 	if (io->state == SND_PCM_STATE_XRUN)
 		return unlocked(c, -EPIPE);
+	if (io->state == SND_PCM_STATE_SUSPENDED)
+		return unlocked(c, -ESTRPIPE);
 	card_store(c); /* the new frames may take the place of consumed ones */
 	memcpy(c->ring + at * c->frame_bytes, from, first * c->frame_bytes);
 	memcpy(c->ring, from + first * c->frame_bytes, (size - first) * c->frame_bytes);
@@ -141,6 +143,17 @@ static int vcard_pause(snd_pcm_ioplug_t *io, int enable)
 		     enable ? "begin" : "end", c->consumed, (long)card_buffered(c, io->appl_ptr));
 	card_arm(c, enable ? SND_PCM_STATE_PAUSED : SND_PCM_STATE_RUNNING, io->appl_ptr);
 	return unlocked(c, 0);
+}
+
+static int vcard_resume(snd_pcm_ioplug_t *io)
+{
+	struct card *c = locked(io);
+	int err;
+
+	card_update(c, true);
+	err = c->dead ? -ENODEV : card_resume(c);
+	card_arm(c, io->state, io->appl_ptr);
+	return unlocked(c, err);
 }
 
 static int vcard_hw_params(snd_pcm_ioplug_t *io, snd_pcm_hw_params_t *params)
@@ -219,6 +232,8 @@ static int vcard_delay(snd_pcm_ioplug_t *io, snd_pcm_sframes_t *delay)
 		return unlocked(c, -ENODEV);
 	if (state == SND_PCM_STATE_XRUN)
 		return unlocked(c, -EPIPE);
+	if (state == SND_PCM_STATE_SUSPENDED)
+		return unlocked(c, -ESTRPIPE);
 	if (state == SND_PCM_STATE_OPEN || state == SND_PCM_STATE_SETUP)
 		return unlocked(c, -EBADFD);
 	return unlocked(c, 0);
@@ -332,6 +347,7 @@ static const snd_pcm_ioplug_callback_t callbacks = {
 	.hw_free = vcard_hw_free,
 	.sw_params = vcard_sw_params,
 	.prepare = vcard_prepare,
+	.resume = vcard_resume,
 	.drain = vcard_drain,
 	.poll_revents = vcard_poll_revents,
 	.delay = vcard_delay,

@@ -205,10 +205,13 @@ impl Device {
         let _ = self.pcm.drop();
     }
 
-    /// ALSA's own way back from a suspended card: true when it runs again, false while it is still asleep.
-    pub fn wake(&self) -> Result<bool, Fault> {
+    /// ALSA's own way back from a suspended card: true when it runs again or is prepared, false while it is still
+    /// asleep. Plugins say that they resumed and did not; a card that does so is believed if `patient`, else prepared.
+    pub fn wake(&self, patient: bool) -> Result<bool, Fault> {
         match self.pcm.resume() {
-            Ok(()) => Ok(true),
+            Ok(()) if self.pcm.state_raw() != alsa_sys::SND_PCM_STATE_SUSPENDED as i32 => Ok(true),
+            Ok(()) if patient => Ok(false),
+            Ok(()) => self.prepare().map(|()| true),
             Err(e) if e.errno().abs() == libc::EAGAIN => Ok(false),
             // The card cannot: it starts anew, and the caller gives it the frames again.
             Err(e) if e.errno().abs() == libc::ENOSYS => self.prepare().map(|()| true),

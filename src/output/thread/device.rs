@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 
+use super::play::DRAIN_GRACE;
 use super::{Flow, OutputThread, RingFor};
 use crate::output::alsa::{Device, Fault, OpenError};
 use crate::output::format::SourceFormat;
 use crate::output::marks::{Event, Note, Prepared, What};
-use crate::output::playhead::{frames, now_ns};
+use crate::output::playhead::{duration, frames, now_ns};
 use crate::output::shared::{Opened, wake};
 use crate::system::realtime;
 
@@ -27,6 +28,8 @@ const SETTLE: Duration = Duration::from_millis(100);
 const MOST_RECOVERIES: u32 = 5;
 /// What a lost card may have failed to play before that was noticed. Rather this much is heard twice than not at all.
 const NOTICED_AFTER: Duration = Duration::from_millis(40);
+/// So long a card that says that it woke up and did not is waited for before it is set up anew.
+const PATIENCE_WITH_SLEEP: Duration = Duration::from_secs(1);
 /// What the ring holds: 2 s, but never more than 2 MiB of samples.
 const RING_SECONDS: usize = 2;
 const RING_SAMPLES: usize = (2 << 20) / size_of::<i32>();
@@ -236,7 +239,9 @@ impl OutputThread {
         match fault {
             Fault::Xrun => self.underrun(),
             Fault::Suspended => {
-                self.flow = Flow::Asleep;
+                let heard = self.guess();
+                self.flow = Flow::Asleep { heard };
+                self.moved = Instant::now();
                 self.wake_card();
             }
             Fault::Gone => self.lose(true),
@@ -291,28 +296,38 @@ impl OutputThread {
 
     /// Tries to get a card back after the machine slept.
     pub(super) fn wake_card(&mut self) {
-        let Some(device) = &self.device else { return };
-        match device.wake() {
+        let (Some(device), Flow::Asleep { heard }) = (&self.device, self.flow) else { return };
+        match device.wake(self.moved.elapsed() < PATIENCE_WITH_SLEEP) {
             Ok(false) => {}
             Ok(true) if device.is_running() => {
-                self.flow = Flow::Running;
                 self.moved = Instant::now();
+                // What is behind the silence may come only after it: see `drain`.
+                let until = self.moved + duration(self.feed.unheard(), device.card.rate) + DRAIN_GRACE;
+                self.flow = if self.silence > 0 { Flow::Draining { until } } else { Flow::Running };
             }
             Ok(true) => {
+                self.feed.set_heard(heard);
                 self.feed.again();
                 self.fade_next = true;
                 self.prepare_card();
             }
-            Err(_) => self.lose(true),
+            Err(_) => {
+                self.feed.set_heard(heard);
+                self.lose(true);
+            }
         }
     }
 
-    /// Where the card was when it failed, from its last answer and the time since.
-    fn guess_heard(&mut self) {
-        let Some(device) = self.device.as_ref().filter(|_| self.is_sounding()) else { return };
+    /// Where the card was when it failed, as play count: from its last answer and the time since.
+    fn guess(&self) -> u64 {
+        let Some(device) = self.device.as_ref().filter(|_| self.is_sounding()) else { return self.feed.heard };
         let since =
             Duration::from_nanos(now_ns().saturating_sub(self.level_ns)).saturating_sub(NOTICED_AFTER);
-        let at = self.feed.heard + frames(since, device.card.rate);
+        self.feed.heard + frames(since, device.card.rate)
+    }
+
+    fn guess_heard(&mut self) {
+        let at = self.guess();
         self.feed.set_heard(at);
     }
 

@@ -41,8 +41,8 @@ enum Flow {
     Running,
     /// It plays its last frames and the silence behind them, at most until then.
     Draining { until: Instant },
-    /// The machine slept and the card is not back yet.
-    Asleep,
+    /// The machine slept and the card is not back yet; it had played about so far, as play count.
+    Asleep { heard: u64 },
     /// It plays silence, to stay awake.
     Silent,
 }
@@ -198,7 +198,7 @@ impl OutputThread {
         match self.flow {
             Flow::Filling | Flow::Running => self.feed_card(),
             Flow::Draining { until } => self.drain(until),
-            Flow::Asleep => self.wake_card(),
+            Flow::Asleep { .. } => self.wake_card(),
             Flow::Silent => self.stay_awake(),
             Flow::Stopped => {}
         }
@@ -223,7 +223,7 @@ impl OutputThread {
         if cut > self.cut {
             self.cut = cut;
             self.refill.forget();
-            let sounded = self.is_sounding();
+            let sounded = self.is_sounding() || matches!(self.flow, Flow::Asleep { .. });
             if self.feed.cut(cut) && !self.is_still() {
                 self.stop_card();
                 self.fade_next |= sounded;
@@ -255,7 +255,8 @@ impl OutputThread {
                 self.try_soon();
             }
         }
-        let silent = !self.is_sounding();
+        // What the card has been given goes on at the volume that it has.
+        let silent = self.is_still();
         self.gain.set_volume(self.shared.gain(), silent);
     }
 

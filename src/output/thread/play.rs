@@ -14,7 +14,7 @@ use crate::system::realtime;
 /// last moment still join without a gap, but early enough for a thread that is scheduled badly.
 const SILENCE_AT: Duration = Duration::from_millis(30);
 /// How much longer than its frames last a card may take to play them before it is stopped anyway.
-const DRAIN_GRACE: Duration = Duration::from_millis(500);
+pub(super) const DRAIN_GRACE: Duration = Duration::from_millis(500);
 /// A device that takes everything at once is empty all the time; it is called empty only after this.
 const INSTANT_GRACE: Duration = Duration::from_millis(100);
 /// A running card that has not moved for this long is stuck.
@@ -270,6 +270,10 @@ impl OutputThread {
             self.look_exactly();
         }
         let Some(device) = self.device.as_ref().filter(|_| self.is_sounding()) else {
+            if let Flow::Asleep { heard } = self.flow {
+                self.feed.set_heard(heard);
+                self.fade_next = true;
+            }
             if self.flow != Flow::Stopped {
                 self.stop_card();
             }
@@ -300,7 +304,7 @@ impl OutputThread {
             }
             // With frames at hand it fills because the card failed while it was being fed: that goes on at once.
             Flow::Filling => Sleep { timeout: self.feed.has_frames().then_some(moment), card: false },
-            Flow::Asleep => Sleep { timeout: Some(Duration::from_millis(100)), card: false },
+            Flow::Asleep { .. } => Sleep { timeout: Some(Duration::from_millis(100)), card: false },
             Flow::Silent => self.sleep_in_silence(),
             Flow::Draining { .. } => {
                 let timeout = duration(self.feed.unheard(), rate) + moment;
