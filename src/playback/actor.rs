@@ -25,6 +25,9 @@ const TICK: Duration = Duration::from_secs(5);
 /// Sound is faded out over this time when the daemon ends.
 const LAST_FADE: Duration = Duration::from_millis(100);
 
+/// A card that runs dry again within this time is said to have done so once; all times are counted.
+const BURST: Duration = Duration::from_secs(10);
+
 /// Names of parts of a recording that may wait for the ear: the ring holds two seconds.
 const PARTS: usize = 64;
 
@@ -89,6 +92,8 @@ pub struct Playback {
     requests: mpsc::Receiver<Request>,
     sound: output::EventStream,
     volume: UnboundedReceiver<VolumeEvent>,
+    /// When the card ran dry last.
+    ran_dry: Option<Instant>,
 }
 
 impl Playback {
@@ -121,6 +126,7 @@ impl Playback {
             requests: parts.requests,
             sound: parts.sound,
             volume,
+            ran_dry: None,
         })
     }
 
@@ -222,7 +228,12 @@ impl Playback {
                 Event::DeviceBack(format!("sound goes to {device}"))
             }
             Sound::Xrun { count } => {
-                tracing::warn!(count, "the sound card ran dry; is the machine overloaded?");
+                let now = Instant::now();
+                let again = self.ran_dry.replace(now).is_some_and(|last| now.duration_since(last) < BURST);
+                if !again {
+                    tracing::warn!(count, "the sound card ran dry; is the machine overloaded?");
+                }
+                self.publish();
                 return;
             }
             Sound::Released => return,

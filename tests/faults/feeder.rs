@@ -3,7 +3,9 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use segue::output::{BeginState, Event, EventStream, Mark, Output, PcmWriter, Settings, SourceFormat, Treatment};
+use segue::output::{
+    BeginState, Event, EventStream, Mark, Output, PcmWriter, Settings, SourceFormat, Treatment,
+};
 use segue::track::EntryId;
 
 use crate::signal::frame;

@@ -213,7 +213,13 @@ fn whatever_a_card_does_nothing_is_skipped_and_at_most_a_period_is_heard_twice()
     );
     assert_eq!(outcomes.len() as u64, RUNS);
     let said: Vec<_> = wrong.iter().map(|what| what.lines().next().unwrap_or_default()).collect();
-    assert!(wrong.is_empty(), "{} of {RUNS} runs:\n{}\nthe first: {}", wrong.len(), said.join("\n"), wrong[0]);
+    assert!(
+        wrong.is_empty(),
+        "{} of {RUNS} runs:\n{}\nthe first: {}",
+        wrong.len(),
+        said.join("\n"),
+        wrong[0]
+    );
     assert!(returns > RUNS as u32 && seeks > RUNS as u32 / 4, "hardly anything went wrong");
 }
 

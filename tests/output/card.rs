@@ -1,5 +1,6 @@
 //! One virtual card in a folder of its own.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{LazyLock, Mutex};
@@ -36,6 +37,7 @@ fn name_configuration(path: &Path) {
 pub struct Card {
     pub name: String,
     dir: PathBuf,
+    settings: RefCell<String>,
 }
 
 impl Card {
@@ -47,13 +49,14 @@ impl Card {
         drop(configuration);
         let dir = CARDS.dir.path().join(&name);
         std::fs::create_dir(&dir).expect("a folder for the card");
-        let card = Card { name, dir };
+        let card = Card { name, dir, settings: RefCell::default() };
         card.configure(settings);
         card
     }
 
     /// Changes the settings for the next opening.
     pub fn configure(&self, settings: &str) {
+        self.settings.replace(settings.to_owned());
         self.define(&format!("type vcard dir \"{}\" {settings}", self.dir.display()));
     }
 
@@ -62,6 +65,12 @@ impl Card {
         let file = self.dir.join("file.raw");
         self.define(&format!("type file slave.pcm null format raw file \"{}\"", file.display()));
         file
+    }
+
+    /// Puts ALSA's converting plugin in front of the card.
+    pub fn become_plug(&self) {
+        let card = format!("type vcard dir \"{}\" {}", self.dir.display(), self.settings.borrow());
+        self.define(&format!("type plug slave.pcm {{ {card} }}"));
     }
 
     fn define(&self, definition: &str) {
@@ -92,15 +101,16 @@ impl Card {
     /// Waits for one more of these events than there are, or takes one that came in the last 20 ms;
     /// returns its `consumed`.
     pub fn wait_for(&self, event: &str) -> u64 {
-        static SEEN: Mutex<Vec<(PathBuf, usize)>> = Mutex::new(Vec::new());
+        static SEEN: Mutex<Vec<(PathBuf, String, usize)>> = Mutex::new(Vec::new());
         let mut seen = SEEN.lock().unwrap_or_else(|e| e.into_inner());
-        let before = seen.iter().filter(|(d, _)| *d == self.dir).map(|(_, n)| *n).max().unwrap_or(0);
+        let same = |(dir, name, _): &&(PathBuf, String, usize)| *dir == self.dir && name == event;
+        let before = seen.iter().filter(same).map(|(_, _, n)| *n).max().unwrap_or(0);
         let deadline = Instant::now() + Duration::from_secs(10);
         while self.count(event) <= before {
             assert!(Instant::now() < deadline, "no {event} in\n{}", self.log());
             std::thread::sleep(Duration::from_millis(1));
         }
-        seen.push((self.dir.clone(), before + 1));
+        seen.push((self.dir.clone(), event.to_owned(), before + 1));
         let log = self.log();
         let line =
             log.lines().filter(|l| l.split(' ').nth(1) == Some(event)).nth(before).expect("it is there");

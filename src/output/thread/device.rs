@@ -320,7 +320,9 @@ impl OutputThread {
 
     /// Where the card was when it failed, as play count: from its last answer and the time since.
     fn guess(&self) -> u64 {
-        let Some(device) = self.device.as_ref().filter(|_| self.is_sounding()) else { return self.feed.heard };
+        let Some(device) = self.device.as_ref().filter(|_| self.is_sounding()) else {
+            return self.feed.heard;
+        };
         let since =
             Duration::from_nanos(now_ns().saturating_sub(self.level_ns)).saturating_sub(NOTICED_AFTER);
         self.feed.heard + frames(since, device.card.rate)

@@ -79,8 +79,13 @@ impl OutputThread {
             self.go_on_from_silence();
         } else if sounds {
             self.stop_card();
-        } else if self.fill_silence().is_err() {
-            self.lose_quietly();
+        } else {
+            match self.fill_silence() {
+                Ok(()) => {}
+                // It ran dry or slept, in silence: it is prepared anew in this same round.
+                Err(Fault::Xrun | Fault::Suspended) => self.stop_card(),
+                Err(_) => self.lose_quietly(),
+            }
         }
     }
 
