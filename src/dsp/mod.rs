@@ -1,6 +1,7 @@
 //! What is done to samples between the decoder and the ring, where something has to be done.
 
 mod chain;
+mod crossfade;
 mod limiter;
 mod loudness;
 mod mix;
@@ -10,5 +11,6 @@ mod settings;
 pub(crate) mod tests;
 
 pub use chain::{Chain, ConvertError};
+pub use crossfade::{Crossfade, fade_frames};
 pub use loudness::{Amplification, Level, Loudness};
 pub use settings::{LONGEST_CROSSFADE, ReplayGain, Settings};

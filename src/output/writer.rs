@@ -144,6 +144,18 @@ impl PcmWriter {
         self.ring.as_ref().map(|r| r.card)
     }
 
+    /// Whether frames of this format could follow what was written without a new set-up of the card.
+    pub fn joins(&self, format: &SourceFormat) -> bool {
+        let fits =
+            |ring: &Prepared| ring.format == *format || ring.abilities.choose(format) == Some(ring.card);
+        self.asked.is_none() && self.ring.as_ref().is_some_and(fits)
+    }
+
+    /// Frames that the ring can hold; 0 while no format is ready.
+    pub fn capacity(&self) -> usize {
+        self.ring.as_ref().map_or(0, |r| r.ring.buffer().capacity() / usize::from(r.card.channels).max(1))
+    }
+
     /// Frames that `write` would take now.
     pub fn room(&self) -> usize {
         self.ring.as_ref().map_or(0, |r| r.ring.slots() / usize::from(r.card.channels).max(1))

@@ -20,7 +20,7 @@ use super::open::OpenTrack;
 use super::work::{Stage, Work};
 use crate::decode::DecodeError;
 use crate::dsp;
-use crate::output::{BeginState, Mark, PcmWriter};
+use crate::output::{BeginState, PcmWriter};
 use crate::player::Ticket;
 use crate::stream::StreamError;
 use crate::track::SourceFormat;
@@ -38,6 +38,8 @@ pub(super) struct Feed {
     next: Option<(Ticket, Box<OpenTrack>)>,
     /// The track that was decoded to its end before one that was taken back: what comes next follows it.
     left: Option<Left>,
+    /// The track that the current one is faded into, until that is heard: it may be wanted back.
+    before: Option<Work>,
     generation: u64,
     /// What is to be done to the samples.
     sound: dsp::Settings,
@@ -74,6 +76,7 @@ impl Feed {
             current: None,
             next: None,
             left: None,
+            before: None,
             generation: 0,
             sound: dsp::Settings::default(),
             end: None,
@@ -132,9 +135,13 @@ impl Feed {
             }
             Message::Next { ticket, track } => {
                 self.next = Some((ticket, track));
+                // What waits is its own to be followed, not the end's.
+                self.end.take_if(|_| self.current.as_ref().is_some_and(Work::is_unwritten_at_end));
                 match &mut self.current {
                     Some(work) if work.stage != Stage::AtEnd || work.undecided => {}
                     Some(work) => work.stage = Stage::Ending,
+                    // The track before it comes back first.
+                    None if self.before.is_some() => {}
                     None => self.take_next_after_taking_back(),
                 }
             }
@@ -148,6 +155,12 @@ impl Feed {
             Message::Abandon(ticket) => {
                 if let Some(work) = self.current.take_if(|work| work.ticket == ticket) {
                     self.left = work.follows.map(|from| Left { from, instead_of: Some(ticket) });
+                    if let Some(before) = &mut self.before {
+                        before.restore(work);
+                    }
+                }
+                if self.before.take_if(|work| work.ticket == ticket).is_some() {
+                    self.forget_done_fade();
                 }
                 self.next.take_if(|(next, _)| *next == ticket);
             }
@@ -172,6 +185,7 @@ impl Feed {
         let handed_over_before = || self.next.take_if(|(next, _)| *next == ticket).map(|(_, track)| track);
         if let Some(track) = track.or_else(handed_over_before) {
             self.left = None;
+            self.before = None;
             self.current = Some(Work::new(ticket, track));
         } else {
             // It was taken as the next track a moment ago: begin it anew.
@@ -186,12 +200,22 @@ impl Feed {
             && left.instead_of == Some(ticket)
         {
             left.instead_of = None;
+            if self.current.is_none()
+                && let Some(before) = self.before.take()
+            {
+                self.come_back(before);
+            }
+        }
+        if let Some(work) = self.current.take_if(|work| work.ticket == ticket) {
+            self.left = work.follows.map(|from| Left { from, instead_of: None });
+            if let Some(mut before) = self.before.take() {
+                before.restore(work);
+                self.come_back(before);
+            }
+            return;
         }
         let Some(work) = &mut self.current else { return };
-        if work.ticket == ticket {
-            self.left = work.follows.map(|from| Left { from, instead_of: None });
-            self.current = None;
-        } else if work.behind == Some(ticket) {
+        if work.behind == Some(ticket) {
             // What it has in the ring is taken back too: from its beginning again.
             work.behind = None;
             let (again, start) = (work.ticket, work.track.decoder.format().time_of(work.track.start_frame));
@@ -232,17 +256,16 @@ impl Feed {
     }
 
     fn step(&mut self) -> Step {
-        if let Some(generation) = self.end
-            && !self.current.as_ref().is_some_and(Work::is_unwritten_at_end)
-        {
-            if !self.writer.end(generation) {
-                return Step::WaitForRoom;
+        if let Some(generation) = self.end {
+            match self.current.as_mut().filter(|work| work.is_unwritten_at_end()) {
+                Some(work) => work.released = true,
+                None if !self.writer.end(generation) => return Step::WaitForRoom,
+                None => self.end = None,
             }
-            self.end = None;
         }
         let Some(work) = &mut self.current else { return Step::WaitForMessage };
-        if work.written < work.ready.len() {
-            return self.write();
+        if let most @ 1.. = work.is_due(&self.sound, &self.writer) {
+            return self.write(most);
         }
         if !work.pcm.is_empty() {
             return self.convert();
@@ -252,26 +275,37 @@ impl Feed {
             Stage::Ending => self.come_to_the_end(),
             // What may be joined waits for that as long as there is time.
             Stage::AtEnd if work.holds_back() && (self.end.is_some() || self.writer.is_half_empty()) => {
-                work.finish();
+                work.finish(&self.sound);
                 work.stage = Stage::Ending;
                 Step::Again
             }
-            Stage::AtEnd if work.holds_back() => Step::WaitForRoom,
+            Stage::AtEnd if work.holds_back() || work.waiting() > 0 => Step::WaitForRoom,
             Stage::AtEnd | Stage::AwaitingSeek => Step::WaitForMessage,
         }
     }
 
-    /// All that was decoded is in the ring, or waits in the chain for what may be joined to it.
+    /// All that was decoded is in the ring, or waits for what may be joined to it or faded into it.
     fn come_to_the_end(&mut self) -> Step {
+        let fades = self.fades();
         let Some(work) = &mut self.current else { return Step::WaitForMessage };
         let next = self.next.as_ref().map(|(_, next)| next.decoder.format());
         let format = work.track.decoder.format();
-        if work.holds_back() && next.is_some_and(|next| next != format) {
-            work.finish();
+        let joins = !fades && next.is_none_or(|next| next == format);
+        if work.holds_back() && (work.is_mixing() || !joins) {
+            work.finish(&self.sound);
+            return Step::Again;
+        }
+        if work.is_mixing() {
+            work.fade_out(&self.sound);
+            return Step::Again;
+        }
+        if next.is_some() && !fades && work.waiting() > 0 {
+            // No fade for this one: the end is heard as it is.
+            work.released = true;
             return Step::Again;
         }
         // A track that is shorter than what the chain holds back has its mark all the same.
-        let is_due = work.sounded && (next.is_some() || !work.holds_back());
+        let is_due = work.sounded && work.waiting() == 0 && (next.is_some() || !work.holds_back());
         if is_due && !self.mark(format) {
             return Step::WaitForRoom;
         }
@@ -289,6 +323,27 @@ impl Feed {
         Step::Again
     }
 
+    /// Whether the next track is faded into the current one.
+    fn fades(&self) -> bool {
+        let (Some(work), Some((_, next))) = (&self.current, &self.next) else { return false };
+        !work.undecided && work.fades_into(next, &self.sound, &self.writer)
+    }
+
+    /// A track that was to fade out is not to, and has its end again.
+    fn come_back(&mut self, mut before: Work) {
+        if self.next.is_some() {
+            before.stage = Stage::Ending;
+        }
+        (self.current, self.left) = (Some(before), None);
+    }
+
+    /// Once the current track is heard and the fade is mixed, what it was mixed with is not wanted any more.
+    fn forget_done_fade(&mut self) {
+        if let Some(work) = self.current.as_mut().filter(|_| self.before.is_none()) {
+            work.fade.take_if(|fade| fade.is_done());
+        }
+    }
+
     fn decode(&mut self) -> Step {
         let Some(work) = &mut self.current else { return Step::WaitForMessage };
         let before = work.track.decoder.position();
@@ -297,6 +352,7 @@ impl Feed {
                 if let Some(part) = work.new_part() {
                     // Its mark stands where its sound begins.
                     work.begin_part(&self.sound);
+                    work.released = true;
                     work.unmarked.get_or_insert(before);
                     let told = Told::Part(work.ticket, part);
                     self.tell(told);
@@ -324,31 +380,32 @@ impl Feed {
             let reached = from.time_of(work.track.decoder.position());
             self.failed(DecodeError::Unsupported { codec, reason: error.to_string() }, reached);
         }
+        self.forget_done_fade();
         Step::Again
     }
 
-    fn write(&mut self) -> Step {
+    /// Gives the ring so many samples, if it has room for them.
+    fn write(&mut self, most: usize) -> Step {
         let Some(work) = &mut self.current else { return Step::WaitForMessage };
         let format = work.conversion.as_ref().map_or(work.track.decoder.format(), |made| made.from);
         let BeginState::Ready(card) = self.writer.begin(format, self.generation) else {
             return Step::WaitForRoom;
         };
-        if work.before_mark == 0 && !self.mark(format) {
+        if work.before_mark == 0 && !self.mark(format) || !self.mark_end_of_fade(format) {
             return Step::WaitForRoom;
         }
         let Some(work) = &mut self.current else { return Step::WaitForMessage };
         let channels = usize::from(card.channels);
-        let mut ready = &work.ready[work.written..];
-        if work.unmarked.is_some() {
-            let most = usize::try_from(work.before_mark).unwrap_or(usize::MAX).saturating_mul(channels);
-            ready = &ready[..most.min(ready.len())];
-        }
-        let frames = self.writer.write(ready);
+        let mark = work.unmarked.map(|_| work.before_mark);
+        let frames =
+            mark.into_iter().chain(work.fade_end.map(|(before, _)| before)).min().unwrap_or(u64::MAX);
+        let most = most.min(usize::try_from(frames).unwrap_or(usize::MAX).saturating_mul(channels));
+        let ready = work.front(channels);
+        let frames = self.writer.write(&ready[..most.min(ready.len())]);
         if frames == 0 {
             return Step::WaitForRoom;
         }
-        work.written += frames * channels;
-        work.before_mark = work.before_mark.saturating_sub(frames as u64);
+        work.gave(frames * channels, channels);
         Step::Again
     }
 
@@ -356,16 +413,17 @@ impl Feed {
     fn mark(&mut self, format: SourceFormat) -> bool {
         let Some(work) = &mut self.current else { return true };
         let Some(frame) = work.unmarked else { return true };
-        let set = self.writer.mark(Mark {
-            entry: work.track.entry,
-            generation: self.generation,
-            position: format.time_of(frame),
-            source_frame: frame,
-            opening: work.ticket.0,
-            part: work.part,
-            treatment: work.treatment(&self.sound),
-        });
+        let set = self.writer.mark(work.mark(frame, format, self.generation, &self.sound));
         work.unmarked = work.unmarked.filter(|_| !set);
+        set
+    }
+
+    /// Sets the mark that the track is alone from here, if it is due; false if too many wait.
+    fn mark_end_of_fade(&mut self, format: SourceFormat) -> bool {
+        let Some(work) = &mut self.current else { return true };
+        let Some((_, frame)) = work.fade_end.take_if(|(before, _)| *before == 0) else { return true };
+        let set = self.writer.mark(work.mark(frame, format, self.generation, &self.sound));
+        work.fade_end = Some((0, frame)).filter(|_| !set);
         set
     }
 
@@ -377,22 +435,27 @@ impl Feed {
         }
         let ticket = work.ticket;
         work.undecided = true;
+        work.released = true;
         work.stage = Stage::Ending;
         self.tell(Told::Failed(ticket, self.generation, error, reached));
     }
 
     /// Goes on with the next track. In the same format the converter goes on too, so that the join is no seam.
     fn take_next(&mut self) {
+        let fades = self.fades();
         let Some((ticket, track)) = self.next.take() else { return };
-        let Some(before) = self.current.take() else { return };
+        let Some(mut before) = self.current.take() else { return };
         let joins = before.track.decoder.format() == track.decoder.format();
-        let entry = track.entry;
-        let mut work = Work { follows: Some(before.ticket), ..Work::new(ticket, track) };
-        if let Some(conversion) = before.conversion.filter(|_| joins) {
+        let (from, entry) = (before.ticket, track.entry);
+        let mut work = Work { follows: Some(from), ..Work::new(ticket, track) };
+        if fades {
+            work.fade_from(&mut before);
+        } else if let Some(conversion) = before.conversion.take_if(|_| joins) {
             work.join(conversion, &self.sound);
         }
+        self.before = Some(before).filter(|_| fades);
         self.current = Some(work);
-        self.tell(Told::TookNext { from: before.ticket, ticket, entry });
+        self.tell(Told::TookNext { from, ticket, entry });
     }
 
     /// The next track was decoded already when the queue changed, and its decoder is gone. What was decoded before

@@ -7,6 +7,7 @@
 
 mod actor;
 mod buffer;
+mod crossfade;
 mod effects;
 mod feed;
 mod feeder;

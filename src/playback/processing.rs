@@ -28,8 +28,7 @@ impl Work {
             self.conversion = Some(Conversion { from, to, chain });
         }
         self.sounded = true;
-        self.ready.clear();
-        self.written = 0;
+        self.keep_ready();
         if let Some(Conversion { chain, .. }) = &mut self.conversion {
             if chain.is_identity() {
                 std::mem::swap(&mut self.ready, &mut self.pcm);
@@ -38,6 +37,8 @@ impl Work {
             }
         }
         self.pcm.clear();
+        self.cross_fade(to);
+        self.hold_back(sound);
         Ok(())
     }
 
@@ -52,7 +53,8 @@ impl Work {
         let Amplification { factor, .. } = self.amplification(sound);
         if let Some(Conversion { chain, .. }) = &mut self.conversion {
             chain.set_gain(factor);
-            self.before_mark = chain.held();
+            let held = chain.held();
+            self.before_mark = self.waiting_frames() + held;
         }
     }
 
@@ -71,15 +73,15 @@ impl Work {
             let ramp = if self.treatment(sound) == Treatment::NONE { ramp } else { 0 };
             let waiting = self.pcm.len() / usize::from(from.channels).max(1);
             self.unmarked = Some(self.track.decoder.position().saturating_sub(waiting as u64) + ramp);
-            let left = self.ready.len().saturating_sub(self.written) / usize::from(to.channels).max(1);
-            self.before_mark = left as u64 + held + ramp * u64::from(to.rate) / u64::from(from.rate).max(1);
+            let ramp = ramp * u64::from(to.rate) / u64::from(from.rate).max(1);
+            self.before_mark = self.waiting_frames() + held + ramp;
         }
     }
 
     /// It is at its end, and some of its sound is not in the ring yet.
     pub(super) fn is_unwritten_at_end(&self) -> bool {
         let at_end = matches!(self.stage, Stage::Ending | Stage::AtEnd);
-        at_end && (self.holds_back() || self.written < self.ready.len())
+        at_end && (self.holds_back() || self.waiting() > 0)
     }
 
     /// Frames of its sound are neither in the ring nor ready for it, and nothing more comes from its decoder.
@@ -88,11 +90,13 @@ impl Work {
     }
 
     /// Nothing in the same format follows: gives out what the chain holds back.
-    pub(super) fn finish(&mut self) {
-        self.ready.clear();
-        self.written = 0;
-        if let Some(Conversion { chain, .. }) = &mut self.conversion {
+    pub(super) fn finish(&mut self, sound: &Settings) {
+        self.keep_ready();
+        if let Some(Conversion { chain, to, .. }) = &mut self.conversion {
             chain.flush(&mut self.ready);
+            let to = *to;
+            self.cross_fade(to);
+            self.hold_back(sound);
         }
     }
 
@@ -105,7 +109,11 @@ impl Work {
         let mixed = |conversion: &Conversion| {
             several(conversion.from.channels) && several(conversion.to.channels) && conversion.chain.is_mono()
         };
-        Treatment { gain_cdb, mono: self.conversion.as_ref().is_some_and(mixed), crossfade: false }
+        Treatment {
+            gain_cdb,
+            mono: self.conversion.as_ref().is_some_and(mixed),
+            crossfade: self.is_mixing() || self.fade_end.is_some(),
+        }
     }
 
     fn amplification(&self, sound: &Settings) -> Amplification {

@@ -1,10 +1,15 @@
 //! A track on its way through the decode thread.
 
+use std::collections::VecDeque;
+
+use super::crossfade::Fade;
 use super::names;
 use super::open::OpenTrack;
 use super::processing::Conversion;
+use crate::dsp::Settings;
+use crate::output::Mark;
 use crate::player::Ticket;
-use crate::track::TrackInfo;
+use crate::track::{SourceFormat, TrackInfo};
 
 /// A part of a recording: a station's title, a link of a chain.
 #[derive(Debug)]
@@ -30,6 +35,15 @@ pub(super) struct Work {
     /// What of it is ready for the ring, at the card's rate, and how many samples of that are in it already.
     pub(super) ready: Vec<i32>,
     pub(super) written: usize,
+    /// What is ready before that and held back, since the next track may be faded into it.
+    pub(super) tail: VecDeque<i32>,
+    /// It is not: nothing is held back any more.
+    pub(super) released: bool,
+    /// The fade from the track before, for as long as that may be wanted back.
+    pub(super) fade: Option<Fade>,
+    /// The end of that fade is mixed and not in the ring: so many frames go there first, and this is the source's
+    /// frame then.
+    pub(super) fade_end: Option<(u64, u64)>,
     pub(super) conversion: Option<Conversion>,
     /// The frame of the source that the next sound begins with, while its mark is not set yet.
     pub(super) unmarked: Option<u64>,
@@ -71,6 +85,10 @@ impl Work {
             pcm: Vec::new(),
             ready: Vec::new(),
             written: 0,
+            tail: VecDeque::new(),
+            released: false,
+            fade: None,
+            fade_end: None,
             conversion: None,
             unmarked,
             before_mark: 0,
@@ -97,11 +115,28 @@ impl Work {
         new.then(|| Part { number: self.part, info, codec: self.track.decoder.codec().to_owned() })
     }
 
+    /// A mark for what is in the ring next, which begins with this frame of the source.
+    pub(super) fn mark(&self, frame: u64, format: SourceFormat, generation: u64, sound: &Settings) -> Mark {
+        Mark {
+            entry: self.track.entry,
+            generation,
+            position: format.time_of(frame),
+            source_frame: frame,
+            opening: self.ticket.0,
+            part: self.part,
+            treatment: self.treatment(sound),
+        }
+    }
+
     /// Forgets what was decoded: the next sound begins at this frame.
     pub(super) fn restart_at(&mut self, frame: u64) {
         self.pcm.clear();
         self.ready.clear();
         self.written = 0;
+        self.tail.clear();
+        self.released = false;
+        self.fade = None;
+        self.fade_end = None;
         self.conversion = None;
         self.unmarked = Some(frame);
         self.before_mark = 0;

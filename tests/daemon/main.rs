@@ -9,6 +9,7 @@ mod support;
 mod cards;
 mod changed;
 mod command_line;
+mod crossfade;
 mod devices;
 mod exact;
 mod fixtures;
