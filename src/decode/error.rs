@@ -48,6 +48,11 @@ pub enum DecodeError {
         /// What is not there.
         missing: std::time::Duration,
     },
+    /// The decoder computes and computes; nobody can stop it, so it is left alone.
+    #[error(
+        "the decoder does not come to an end on this track, and it is given up; please report it with the file"
+    )]
+    RanAway,
     /// The decoder failed in a way that it should not; the track is lost, nothing else.
     #[error("the decoder broke down on this track; please report it with the file")]
     Panicked,

@@ -12,6 +12,7 @@ use super::buffer;
 use super::feeder::{Feeder, Told};
 use super::open::{OpenTrack, Opener, failed_decode};
 use super::persist::{Keeper, Kept};
+use super::runaway::Runaways;
 use super::work::Part;
 use crate::control::{self, Answer, Command, Notice, Request, State, VolumeControl};
 use crate::output::{self, Output, VolumeEvent};
@@ -82,6 +83,8 @@ pub struct Playback {
     pub(super) output: Output,
     pub(super) feeder: Option<Feeder>,
     pub(super) held: HashMap<Ticket, Held>,
+    /// The decode thread was told something since it was found idle.
+    pub(super) watched: bool,
     /// The card is held, and so are the streams.
     pub(super) paused: bool,
     pub(super) inbox: UnboundedSender<Inbox>,
@@ -103,13 +106,15 @@ impl Playback {
         let writer = parts.output.writer().ok_or_else(|| std::io::Error::other("the output is taken"))?;
         let volume =
             parts.output.volume_events().ok_or_else(|| std::io::Error::other("the output is taken"))?;
-        let feeder = Feeder::start(writer, inbox.clone())?;
+        let runaways = Runaways::default();
+        let feeder = Feeder::start(writer, inbox.clone(), runaways.clone())?;
         let Kept { restored, keeper } = parts.kept;
         let opener = Opener {
             plugins: parts.plugins,
             streams: parts.streams,
             folders: UserFolders::new(parts.folders.clone()),
             inbox: inbox.clone(),
+            runaways,
         };
         Ok(Playback {
             machine: Machine::new(restored, parts.folders),
@@ -117,6 +122,7 @@ impl Playback {
             output: parts.output,
             feeder: Some(feeder),
             held: HashMap::new(),
+            watched: false,
             paused: false,
             inbox,
             notices: parts.notices,
@@ -152,8 +158,14 @@ impl Playback {
                 Some(message) = self.inbox_receiver.recv() => self.read(message),
                 Some(event) = self.volume.recv() => self.volume_changed(event),
                 Some(request) = self.requests.recv() => self.answer(request),
-                _ = ticks.tick(), if self.machine.intent() == Intent::Playing => self.tick(),
+                _ = ticks.tick(), if self.watched || self.machine.intent() == Intent::Playing => self.tick(),
                 () = sleep_until(save_at), if save_at.is_some() => self.save(),
+            }
+            if self.opener.runaways.are_too_many() {
+                tracing::error!(
+                    "another decoder does not come to an end; the daemon ends, to be started anew"
+                );
+                break;
             }
             if !self.feeder.as_ref().is_some_and(Feeder::lives) {
                 tracing::error!("the decode thread has ended; the daemon ends with it");
@@ -198,6 +210,10 @@ impl Playback {
     }
 
     fn tick(&mut self) {
+        self.watched = self.feeder.as_mut().is_some_and(Feeder::is_in_decoder);
+        if self.machine.intent() != Intent::Playing {
+            return;
+        }
         self.happened(Event::Tick);
         if !self.machine.plays_live() {
             self.keeper.tick(Instant::now());

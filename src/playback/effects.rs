@@ -73,7 +73,7 @@ impl Playback {
     }
 
     /// A small track is often here before it is open: then nothing else asks for its length.
-    fn measure_if_here(&self, ticket: Ticket) {
+    fn measure_if_here(&mut self, ticket: Ticket) {
         let stream = self.held.get(&ticket).and_then(|held| held.stream.as_ref());
         if stream.is_some_and(|stream| stream.status().complete) {
             self.tell(Message::Measure(ticket));
@@ -93,7 +93,8 @@ impl Playback {
         }
     }
 
-    fn tell(&self, message: Message) {
+    fn tell(&mut self, message: Message) {
+        self.watched = true;
         if let Some(feeder) = &self.feeder {
             feeder.tell(message);
         }

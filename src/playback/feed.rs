@@ -15,10 +15,12 @@ use nix::sys::eventfd::EventFd;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::actor::Inbox;
+use super::calls::{Call, LaidDown};
 use super::feeder::{Message, Told};
 use super::open::OpenTrack;
+use super::runaway::Desk;
 use super::work::{Stage, Work};
-use crate::decode::DecodeError;
+use crate::decode::{DecodeError, Landed};
 use crate::dsp;
 use crate::output::{BeginState, PcmWriter};
 use crate::player::Ticket;
@@ -34,8 +36,8 @@ pub(super) struct Feed {
     told: UnboundedSender<Inbox>,
     messages: Receiver<Message>,
     wake: Arc<EventFd>,
-    current: Option<Work>,
-    next: Option<(Ticket, Box<OpenTrack>)>,
+    pub(super) current: Option<Work>,
+    pub(super) next: Option<(Ticket, Box<OpenTrack>)>,
     /// The track that was decoded to its end before one that was taken back: what comes next follows it.
     left: Option<Left>,
     /// The track that the current one is faded into, until that is heard: it may be wanted back.
@@ -45,6 +47,8 @@ pub(super) struct Feed {
     sound: dsp::Settings,
     /// The end of the music is still to be announced to the output.
     end: Option<u64>,
+    /// Messages that are read and not obeyed yet.
+    waiting: VecDeque<Message>,
 }
 
 /// What a track that was dropped had been joined to.
@@ -52,6 +56,16 @@ struct Left {
     from: Ticket,
     /// The dropped track, while some of its sound is in the ring and has not been taken back yet.
     instead_of: Option<Ticket>,
+    /// The decoder ran away on `from`, and whether it is opened again or the next one follows is not decided yet.
+    undecided: bool,
+    /// What `from` had been joined to itself, where that may matter.
+    before: Option<Ticket>,
+}
+
+impl Left {
+    fn behind(from: Ticket, instead_of: Option<Ticket>) -> Left {
+        Left { from, instead_of, undecided: false, before: None }
+    }
 }
 
 /// What to do after a step.
@@ -59,6 +73,7 @@ enum Step {
     Again,
     WaitForRoom,
     WaitForMessage,
+    Decoder(Call),
 }
 
 impl Feed {
@@ -80,45 +95,50 @@ impl Feed {
             generation: 0,
             sound: dsp::Settings::default(),
             end: None,
+            waiting: VecDeque::new(),
         }
     }
 
-    /// Works until the other end of the message channel is gone.
-    pub(super) fn run(mut self) {
-        let mut waiting = VecDeque::new();
+    /// Works until the other end of the message channel is gone, or somebody else goes on with it.
+    pub(super) fn run(self: Box<Self>, desk: &Desk<LaidDown>) {
+        let mut feed = self;
         loop {
-            loop {
-                match self.messages.try_recv() {
-                    Ok(message) => waiting.push_back(message),
-                    Err(TryRecvError::Disconnected) => return,
-                    Err(TryRecvError::Empty) => break,
-                }
-            }
-            if let Some(message) = waiting.pop_front() {
-                // Of a burst of seeks only the last is worth its time.
-                let obsolete = matches!(message, Message::Seek { .. })
-                    && waiting
-                        .iter()
-                        .any(|later| matches!(later, Message::Seek { .. } | Message::Feed { .. }));
-                if !obsolete {
-                    self.obey(message);
-                }
-                continue;
-            }
-            match self.step() {
+            let Some(step) = feed.turn() else { return };
+            match step {
                 Step::Again => {}
                 Step::WaitForRoom => {
-                    if self.writer.wait(self.wake.as_fd(), LOOK_AGAIN) {
-                        let _ = self.wake.read();
+                    if feed.writer.wait(feed.wake.as_fd(), LOOK_AGAIN) {
+                        let _ = feed.wake.read();
                     }
                 }
                 Step::WaitForMessage => {
-                    let mut fds = [PollFd::new(self.wake.as_fd(), PollFlags::POLLIN)];
+                    let mut fds = [PollFd::new(feed.wake.as_fd(), PollFlags::POLLIN)];
                     let _ = nix::poll::poll(&mut fds, PollTimeout::NONE);
-                    let _ = self.wake.read();
+                    let _ = feed.wake.read();
                 }
+                Step::Decoder(call) => match feed.call(call, desk) {
+                    Some(same) => feed = same,
+                    None => return,
+                },
             }
         }
+    }
+
+    /// One message, or one step; `None` when nobody is there any more to send messages.
+    fn turn(&mut self) -> Option<Step> {
+        loop {
+            match self.messages.try_recv() {
+                Ok(message) => self.waiting.push_back(message),
+                Err(TryRecvError::Disconnected) => return None,
+                Err(TryRecvError::Empty) => break,
+            }
+        }
+        let Some(message) = self.waiting.pop_front() else { return Some(self.step()) };
+        // Of a burst of seeks only the last is worth its time.
+        let obsolete = matches!(message, Message::Seek { .. })
+            && self.waiting.iter().any(|later| matches!(later, Message::Seek { .. } | Message::Feed { .. }));
+        let call = if obsolete { None } else { self.obey(message) };
+        Some(call.map_or(Step::Again, Step::Decoder))
     }
 
     fn tell(&self, what: Told) {
@@ -126,12 +146,13 @@ impl Feed {
         let _ = self.told.send(Inbox::Feeder(what));
     }
 
-    fn obey(&mut self, message: Message) {
+    /// What it leads to may be a call of a decoder.
+    fn obey(&mut self, message: Message) -> Option<Call> {
         match message {
             Message::Feed { ticket, track, generation } => {
                 self.generation = generation;
                 self.end = None;
-                self.feed(ticket, track);
+                return self.feed(ticket, track);
             }
             Message::Next { ticket, track } => {
                 self.next = Some((ticket, track));
@@ -146,15 +167,20 @@ impl Feed {
                 }
             }
             Message::GoOn(ticket) => {
-                let Some(work) = self.current.as_mut().filter(|work| work.ticket == ticket) else { return };
-                work.undecided = false;
-                if work.stage == Stage::AtEnd && self.next.is_some() {
-                    work.stage = Stage::Ending;
+                if let Some(work) = self.current.as_mut().filter(|work| work.ticket == ticket) {
+                    work.undecided = false;
+                    if work.stage == Stage::AtEnd && self.next.is_some() {
+                        work.stage = Stage::Ending;
+                    }
+                }
+                if let Some(left) = self.left.as_mut().filter(|left| left.undecided && left.from == ticket) {
+                    left.undecided = false;
+                    self.take_next_after_taking_back();
                 }
             }
             Message::Abandon(ticket) => {
                 if let Some(work) = self.current.take_if(|work| work.ticket == ticket) {
-                    self.left = work.follows.map(|from| Left { from, instead_of: Some(ticket) });
+                    self.left = work.follows.map(|from| Left::behind(from, Some(ticket)));
                     if let Some(before) = &mut self.before {
                         before.restore(work);
                     }
@@ -167,10 +193,10 @@ impl Feed {
             Message::Seek { ticket, generation, position } => {
                 self.generation = generation;
                 self.end = None;
-                self.seek(ticket, position);
+                return self.seek(ticket, position);
             }
-            Message::Measure(ticket) => self.measure(ticket),
-            Message::TakeBack { ticket, generation } => self.take_back(ticket, generation),
+            Message::Measure(ticket) => return self.measure(ticket),
+            Message::TakeBack { ticket, generation } => return self.take_back(ticket, generation),
             Message::Sound(settings) => {
                 self.sound = settings;
                 if let Some(work) = &mut self.current {
@@ -179,22 +205,23 @@ impl Feed {
             }
             Message::End { generation } => self.end = Some(generation),
         }
+        None
     }
 
-    fn feed(&mut self, ticket: Ticket, track: Option<Box<OpenTrack>>) {
+    fn feed(&mut self, ticket: Ticket, track: Option<Box<OpenTrack>>) -> Option<Call> {
         let handed_over_before = || self.next.take_if(|(next, _)| *next == ticket).map(|(_, track)| track);
         if let Some(track) = track.or_else(handed_over_before) {
             self.left = None;
             self.before = None;
             self.current = Some(Work::new(ticket, track));
-        } else {
-            // It was taken as the next track a moment ago: begin it anew.
-            self.seek(ticket, Duration::ZERO);
+            return None;
         }
+        // It was taken as the next track a moment ago: begin it anew.
+        self.seek(ticket, Duration::ZERO)
     }
 
     /// Not one more frame of this track goes to the ring: under the new generation it would be heard.
-    fn take_back(&mut self, ticket: Ticket, generation: u64) {
+    fn take_back(&mut self, ticket: Ticket, generation: u64) -> Option<Call> {
         self.generation = generation;
         if let Some(left) = &mut self.left
             && left.instead_of == Some(ticket)
@@ -207,51 +234,68 @@ impl Feed {
             }
         }
         if let Some(work) = self.current.take_if(|work| work.ticket == ticket) {
-            self.left = work.follows.map(|from| Left { from, instead_of: None });
+            self.left = work.follows.map(|from| Left::behind(from, None));
             if let Some(mut before) = self.before.take() {
                 before.restore(work);
                 self.come_back(before);
             }
-            return;
+            return None;
         }
-        let Some(work) = &mut self.current else { return };
+        if let Some(left) = self.left.as_mut().filter(|left| left.from == ticket) {
+            self.left = left.before.map(|before| Left::behind(before, None));
+        }
+        let work = self.current.as_mut()?;
         if work.behind == Some(ticket) {
             // What it has in the ring is taken back too: from its beginning again.
             work.behind = None;
             let (again, start) = (work.ticket, work.track.decoder.format().time_of(work.track.start_frame));
-            self.seek(again, start);
+            return self.seek(again, start);
         }
+        None
     }
 
-    fn seek(&mut self, ticket: Ticket, position: Duration) {
-        let Some(work) = self.current.as_mut().filter(|work| work.ticket == ticket) else {
+    fn seek(&mut self, ticket: Ticket, position: Duration) -> Option<Call> {
+        let work = self.current.as_mut().filter(|work| work.ticket == ticket);
+        let Some(work) = work else {
             self.tell(Told::Lost(ticket));
-            return;
+            return None;
         };
         work.track.stream.clear_interrupt();
+        Some(Call::Seek(position))
+    }
+
+    pub(super) fn sought(&mut self, position: Duration, outcome: Result<Landed, DecodeError>) {
+        let Some(work) = &mut self.current else { return };
         let format = work.track.decoder.format();
-        let frame = format.frame_at(position);
-        match work.track.decoder.seek(frame) {
+        match outcome {
             Ok(landed) => {
                 work.restart_at(landed.frame);
-                let position = format.time_of(landed.frame);
+                let (ticket, position) = (work.ticket, format.time_of(landed.frame));
                 self.tell(Told::Landed { ticket, position, exact: landed.exact });
             }
             Err(error) => {
-                work.restart_at(frame);
+                work.restart_at(format.frame_at(position));
                 self.failed(error, position);
             }
         }
     }
 
-    fn measure(&mut self, ticket: Ticket) {
-        let current = self.current.as_mut().filter(|work| work.ticket == ticket).map(|work| &mut work.track);
-        let next = self.next.as_mut().filter(|(next, _)| *next == ticket).map(|(_, track)| track);
-        let Some(track) = current.or(next) else { return };
+    fn measure(&self, ticket: Ticket) -> Option<Call> {
+        if self.current.as_ref().is_some_and(|work| work.ticket == ticket) {
+            return Some(Call::Measure);
+        }
+        self.next.as_ref().filter(|(next, _)| *next == ticket).map(|_| Call::MeasureNext)
+    }
+
+    pub(super) fn measured(
+        &self,
+        ticket: Ticket,
+        track: &OpenTrack,
+        outcome: Result<Option<u64>, DecodeError>,
+    ) {
         // What cannot be measured stays unknown; if the track is broken, decoding it will say so.
-        if let Ok(Some(frames)) = track.decoder.measure() {
-            let duration = track.decoder.format().time_of(frames);
-            self.tell(Told::Measured(ticket, duration));
+        if let Ok(Some(frames)) = outcome {
+            self.tell(Told::Measured(ticket, track.decoder.format().time_of(frames)));
         }
     }
 
@@ -271,7 +315,7 @@ impl Feed {
             return self.convert();
         }
         match work.stage {
-            Stage::Decoding => self.decode(),
+            Stage::Decoding => Step::Decoder(Call::Next),
             Stage::Ending => self.come_to_the_end(),
             // What may be joined waits for that as long as there is time.
             Stage::AtEnd if work.holds_back() && (self.end.is_some() || self.writer.is_half_empty()) => {
@@ -344,10 +388,10 @@ impl Feed {
         }
     }
 
-    fn decode(&mut self) -> Step {
-        let Some(work) = &mut self.current else { return Step::WaitForMessage };
-        let before = work.track.decoder.position();
-        match work.track.decoder.next(&mut work.pcm) {
+    /// The decoder, which stood at the frame `before`, has given what it has.
+    pub(super) fn decoded(&mut self, before: u64, outcome: Result<Option<usize>, DecodeError>) {
+        let Some(work) = &mut self.current else { return };
+        match outcome {
             Ok(Some(_)) => {
                 if let Some(part) = work.new_part() {
                     // Its mark stands where its sound begins.
@@ -364,7 +408,17 @@ impl Feed {
                 self.failed(error, reached);
             }
         }
-        Step::Again
+    }
+
+    /// The decoder of the current track ran away, in a thread that is left to itself; or that of the next one, before
+    /// its turn.
+    pub(super) fn ran_away(&mut self, ticket: Ticket, follows: Option<Ticket>, at: Option<Duration>) {
+        if at.is_some() {
+            self.before = None;
+            self.left = Some(Left { undecided: true, before: follows, ..Left::behind(ticket, None) });
+        }
+        let reached = at.unwrap_or_default();
+        self.tell(Told::Failed(ticket, self.generation, DecodeError::RanAway, reached));
     }
 
     /// Brings what was decoded to the card's rate and channels, once these are known.
@@ -461,8 +515,9 @@ impl Feed {
     /// The next track was decoded already when the queue changed, and its decoder is gone. What was decoded before
     /// it is still heard, and another one follows that.
     fn take_next_after_taking_back(&mut self) {
-        let Some(Left { from, instead_of }) = self.left.take() else { return };
+        let Some(left) = self.left.take_if(|left| !left.undecided && self.next.is_some()) else { return };
         let Some((ticket, track)) = self.next.take() else { return };
+        let Left { from, instead_of, .. } = left;
         let entry = track.entry;
         let work = Work::new(ticket, track);
         self.current = Some(Work { follows: Some(from), behind: instead_of, ..work });

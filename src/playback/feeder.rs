@@ -3,14 +3,16 @@
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::actor::Inbox;
+use super::calls::LaidDown;
 use super::feed::Feed;
 use super::open::OpenTrack;
+use super::runaway::{Desk, Found, Runaways, Watch};
 use super::work::Part;
 use crate::decode::DecodeError;
 use crate::dsp;
@@ -60,27 +62,58 @@ pub(super) enum Told {
     Part(Ticket, Part),
 }
 
+/// How long the end of the program waits for the thread. A decoder that computes longer is left behind.
+const JOIN_WITHIN: Duration = Duration::from_millis(500);
+
 /// The rest of the program's end of the decode thread. Dropping it ends the thread, as soon as no stream holds
 /// it up: abort the streams first.
 pub(super) struct Feeder {
     messages: Option<Sender<Message>>,
     wake: Arc<EventFd>,
+    desk: Arc<Desk<LaidDown>>,
+    watch: Watch,
     thread: Option<JoinHandle<()>>,
+    runaways: Runaways,
 }
 
 impl Feeder {
     /// Starts the thread.
-    pub(super) fn start(writer: PcmWriter, told: UnboundedSender<Inbox>) -> std::io::Result<Feeder> {
+    pub(super) fn start(
+        writer: PcmWriter,
+        told: UnboundedSender<Inbox>,
+        runaways: Runaways,
+    ) -> std::io::Result<Feeder> {
         let wake = Arc::new(EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?);
         let (messages, receiver) = mpsc::channel();
-        let feed = Feed::new(writer, told, receiver, wake.clone());
-        let thread = std::thread::Builder::new().name("decode".to_owned()).spawn(move || feed.run())?;
-        Ok(Feeder { messages: Some(messages), wake, thread: Some(thread) })
+        let (desk, thread) = start(Box::new(Feed::new(writer, told, receiver, wake.clone())))?;
+        let (messages, thread) = (Some(messages), Some(thread));
+        Ok(Feeder { messages, wake, desk, watch: Watch::default(), thread, runaways })
     }
 
     /// False once the thread has ended, which it should not while this exists.
     pub(super) fn lives(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+    }
+
+    /// Looks after the thread, and puts another in its place if its decoder has run away. To be called every few
+    /// seconds while this says that it is in a decoder.
+    pub(super) fn is_in_decoder(&mut self) -> bool {
+        let (laid_down, thread) = match self.watch.look(&self.desk) {
+            Found::Outside => return false,
+            Found::Inside => return true,
+            Found::RanAway(laid_down, thread) => (laid_down, thread),
+        };
+        self.runaways.leave(thread);
+        self.watch = Watch::default();
+        match start(laid_down.without_the_track()) {
+            // The old thread's handle goes, not the thread.
+            Ok((desk, thread)) => (self.desk, self.thread) = (desk, Some(thread)),
+            Err(error) => {
+                tracing::error!(%error, "cannot start another thread to decode");
+                self.thread = None;
+            }
+        }
+        true
     }
 
     /// Leaves a message and wakes the thread.
@@ -93,11 +126,24 @@ impl Feeder {
     }
 }
 
+fn start(feed: Box<Feed>) -> std::io::Result<(Arc<Desk<LaidDown>>, JoinHandle<()>)> {
+    let desk = Arc::new(Desk::new());
+    let its = Arc::clone(&desk);
+    let thread = std::thread::Builder::new().name("decode".to_owned()).spawn(move || feed.run(&its))?;
+    Ok((desk, thread))
+}
+
 impl Drop for Feeder {
     fn drop(&mut self) {
         self.messages = None;
         let _ = self.wake.write(1);
-        if let Some(thread) = self.thread.take() {
+        let Some(thread) = self.thread.take() else { return };
+        let deadline = Instant::now() + JOIN_WITHIN;
+        while !thread.is_finished() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        if thread.is_finished() {
+            // A panic of that thread has been reported where it happened.
             let _ = thread.join();
         }
     }

@@ -7,6 +7,7 @@
 
 mod actor;
 mod buffer;
+mod calls;
 mod crossfade;
 mod effects;
 mod feed;
@@ -15,6 +16,7 @@ mod names;
 mod open;
 mod persist;
 mod processing;
+mod runaway;
 mod work;
 
 pub use actor::{Parts, Playback};

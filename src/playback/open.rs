@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::oneshot;
 
 use super::actor::Inbox;
+use super::runaway::{Runaways, on_a_thread};
 use crate::decode::{DecodeError, Decoder, Hints, Input};
 use crate::player::{Failure, OpenedTrack, Place, Ticket};
 use crate::plugin::{ErrorCode, Host};
@@ -58,6 +58,7 @@ pub(super) struct Opener {
     /// `file:` URIs of the user's may lead below these.
     pub folders: UserFolders,
     pub inbox: UnboundedSender<Inbox>,
+    pub runaways: Runaways,
 }
 
 impl Input for Reader {
@@ -132,8 +133,7 @@ impl Opener {
             }
         };
         let _ = self.inbox.send(Inbox::Stream(ticket, stream.clone()));
-        let opened = on_a_thread(move || probe(reader, hints, start)).await;
-        let Some(opened) = opened else { return Err(failed_decode(uri, &DecodeError::Panicked)) };
+        let opened = on_a_thread(&self.runaways, move || probe(reader, hints, start)).await;
         let Probed { decoder, start_frame, exact, not_seekable, live } =
             opened.map_err(|error| failed_decode(uri, &error))?;
         let facts = OpenedTrack {
@@ -244,21 +244,6 @@ fn probe(reader: Reader, mut hints: Hints, start: Duration) -> Result<Probed, De
         }
     };
     Ok(Probed { decoder, start_frame, exact, not_seekable, live })
-}
-
-/// Runs blocking work on a thread that lives as long as the work. `None` where it panicked or no thread could be had.
-async fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    let (done, outcome) = oneshot::channel();
-    let name = "decode-open".to_owned();
-    let thread = std::thread::Builder::new().name(name).spawn(move || {
-        // Nobody waits any more when the opening was abandoned.
-        let _ = done.send(work());
-    });
-    if let Err(error) = thread {
-        tracing::error!(%error, "cannot start a thread to open a track");
-        return None;
-    }
-    outcome.await.ok()
 }
 
 fn hints(content_type: Option<String>, path: &str) -> Hints {

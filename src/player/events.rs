@@ -155,6 +155,15 @@ impl Machine {
         reached: Duration,
         effects: &mut Vec<Effect>,
     ) {
+        if let NextSlot::Ready(coming) = self.next
+            && coming.ticket == ticket
+        {
+            // The decoder broke down on it before its turn had come.
+            self.abandon_next(effects);
+            self.passed_over.push(coming.entry);
+            self.fail(failure, effects);
+            return;
+        }
         if !self.fed_to_end(ticket) {
             effects.push(Effect::GoOn(ticket));
             return;

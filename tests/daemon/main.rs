@@ -25,4 +25,5 @@ mod plugins;
 mod queue;
 mod radio;
 mod refusals;
+mod runaway;
 mod sound;

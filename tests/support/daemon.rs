@@ -349,6 +349,11 @@ impl Daemon {
         Ended { took: asked.elapsed(), status }
     }
 
+    /// Waits for as long as it takes until it ends by itself.
+    pub async fn ended(&mut self) -> std::process::ExitStatus {
+        self.child.take().unwrap().wait().await.unwrap()
+    }
+
     /// Starts it again with the same folders, after [`Daemon::term`] or [`Daemon::kill9`].
     pub async fn start_again(&mut self) {
         assert!(self.child.is_none(), "it still runs");
