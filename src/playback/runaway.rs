@@ -77,8 +77,8 @@ impl<T> Desk<T> {
 }
 
 /// What is known about the call that a thread is in.
-#[derive(Default)]
 pub(super) struct Watch {
+    limit: Duration,
     call: Option<(u64, Duration)>,
 }
 
@@ -92,6 +92,12 @@ pub(super) enum Found<T> {
     RanAway(T, Pid),
 }
 
+impl Default for Watch {
+    fn default() -> Watch {
+        Watch { limit: LIMIT, call: None }
+    }
+}
+
 impl Watch {
     /// Looks at a thread. To be called every few seconds.
     pub(super) fn look<T>(&mut self, desk: &Desk<T>) -> Found<T> {
@@ -103,7 +109,7 @@ impl Watch {
         let Some(computed) = realtime::cpu_time(thread) else { return Found::Inside };
         let (_, since) = *self.call.take_if(|(same, _)| *same == call).get_or_insert((call, computed));
         self.call = Some((call, since));
-        if computed.saturating_sub(since) < LIMIT {
+        if computed.saturating_sub(since) < self.limit {
             return Found::Inside;
         }
         // It may have come back this very moment.
@@ -184,7 +190,7 @@ mod tests {
                 desk.take_up()
             }
         });
-        let mut watch = Watch::default();
+        let mut watch = Watch { limit: Duration::from_millis(200), ..Watch::default() };
         while desk.call().is_none() {
             std::thread::yield_now();
         }

@@ -219,3 +219,18 @@ fn a_station_that_its_plugin_gave_up_makes_way() {
     world.happens(Event::OpenFailed(again, gone));
     world.ticket(2);
 }
+
+#[test]
+fn a_next_track_on_which_the_decoder_breaks_down_before_its_turn_is_passed_over() {
+    let mut world = World::with_tracks(3);
+    let first = world.play(1);
+    world.happens(Event::Fetched(first));
+    let second = world.ticket(2);
+    world.open(second, 100);
+    world.wanted();
+    let failure = Failure { code: "decode", message: "2: ran away".into(), for_good: true, again: false };
+    world.happens(Event::DecodeFailed { ticket: second, failure, reached: Duration::ZERO });
+    assert!(world.wanted().contains(&Effect::Abandon(second)));
+    assert_eq!(world.machine.current(), Some(EntryId(1)), "the first is still heard");
+    assert_ne!(world.ticket(3), second);
+}
