@@ -58,6 +58,7 @@ impl App {
         let plugins = Host::start(plugin_settings(&config, &places)).await.context("plugins")?;
         let streams = Streams::new(stream_settings(&config)).context("streams")?;
         let (output, sound) = Output::start(output_settings(&config)).context("the output thread")?;
+        let devices = output.devices();
         let (controller, requests) = controller();
         let (state, states) = watch::channel(State::default());
         let (notices, _) = broadcast::channel(NOTICES);
@@ -81,7 +82,7 @@ impl App {
             named => named.parse().context("[dbus] bus")?,
         };
         let (named, on_the_bus) = watch::channel(false);
-        let services = Services { controller, state: states, notices, plugins: plugins.clone() };
+        let services = Services { controller, state: states, notices, devices, plugins: plugins.clone() };
         let bus = tokio::spawn(dbus::serve(bus, services, named));
         tokio::spawn(say_ready(on_the_bus));
         tokio::spawn(keep_watchdog_quiet());

@@ -1,11 +1,13 @@
 //! Where sound can go to: what there is, and when that changes.
 
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use nix::sys::inotify::AddWatchFlags;
 use tokio::io::unix::AsyncFd;
 
 use super::alsa;
+use super::shared::{Opened, Shared};
 use crate::system::FileEvents;
 
 /// Devices appear in several steps; nothing must have happened for so long.
@@ -53,8 +55,10 @@ pub struct OutputDevice {
     pub kind: DeviceKind,
     /// Name of its volume control, where it has one with a scale in dB.
     pub mixer: Option<String>,
+    /// Segue has it open.
+    pub current: bool,
     /// What it can do, or why that cannot be told.
-    pub abilities: Result<DeviceAbilities, Unavailable>,
+    pub abilities: Result<Arc<DeviceAbilities>, Unavailable>,
 }
 
 /// What a device can do by itself.
@@ -79,21 +83,73 @@ pub enum Unavailable {
     Unusable(String),
 }
 
-/// All places that sound can go to, `auto`'s favourites first. Opens each for a moment, but for `playing`, which is
-/// open already. Blocks for some milliseconds for each.
-pub fn list(playing: &str) -> Vec<OutputDevice> {
-    alsa::list_devices(playing)
+/// Looks at devices without getting into the way of the one that plays. Cheap to clone.
+#[derive(Clone)]
+pub struct Devices {
+    shared: Arc<Shared>,
+    /// As the configuration has it.
+    configured: Arc<[String]>,
 }
 
-/// Whether a device can be opened. Blocks like [`list`]. One that is busy is there.
-///
-/// # Errors
-/// A sentence for a person.
-pub fn check(name: &str) -> Result<(), Unavailable> {
-    match alsa::probe_device(name) {
-        Ok(_) | Err(Unavailable::Busy(_)) => Ok(()),
-        Err(unusable) => Err(unusable),
+impl Devices {
+    pub(super) fn new(shared: Arc<Shared>, configured: Arc<[String]>) -> Devices {
+        Devices { shared, configured }
     }
+
+    /// All places that sound can go to, `auto`'s favourites first: cards, what ALSA's configuration offers, what
+    /// Segue's names, and `selected`. Opens each for a moment, but for the one that is open already. Blocks for some
+    /// milliseconds for each.
+    pub fn list(&self, selected: Option<&str>) -> Vec<OutputDevice> {
+        let open = self.opened().device;
+        let extra: Vec<&str> =
+            self.configured.iter().map(String::as_str).chain(selected).chain([&*open]).collect();
+        let named = alsa::list_devices(&extra);
+        named.into_iter().map(|(kind, name, description)| self.look(kind, name, description)).collect()
+    }
+
+    fn look(&self, kind: DeviceKind, name: String, description: String) -> OutputDevice {
+        // One after the other, so that whoever wants to play waits for a single one at most.
+        let _turn = self.shared.looking.lock().unwrap_or_else(PoisonError::into_inner);
+        let opened = self.opened();
+        let current = opened.device == name;
+        let abilities = if current { Ok(opened.offers) } else { alsa::probe_device(&name).map(Arc::new) };
+        OutputDevice { mixer: alsa::control_name(&name), name, description, kind, current, abilities }
+    }
+
+    /// Whether sound could go to this device. Blocks like [`Devices::list`].
+    ///
+    /// # Errors
+    /// A sentence for a person: it is not there, or another program has it.
+    pub fn check(&self, name: &str) -> Result<(), Unavailable> {
+        let _turn = self.shared.looking.lock().unwrap_or_else(PoisonError::into_inner);
+        let opened = self.opened();
+        if opened.device == name {
+            return Ok(());
+        }
+        match alsa::probe_device(name) {
+            Err(Unavailable::Busy(reason)) => match is_same_card(&opened, name) {
+                // It is Segue itself that keeps that card busy, by another name.
+                Some(true) => Ok(()),
+                Some(false) => Err(Unavailable::Busy(reason)),
+                None => Err(Unavailable::Busy(format!("{reason}, or stop Segue if it is the same card"))),
+            },
+            other => other.map(drop),
+        }
+    }
+
+    fn opened(&self) -> Opened {
+        self.shared.opened.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Whether a name leads to the card that is open; None where names do not tell.
+fn is_same_card(opened: &Opened, name: &str) -> Option<bool> {
+    if opened.device.is_empty() {
+        return Some(false);
+    }
+    // A name of its own says nothing about the card behind it.
+    let card = |name: &str| alsa::mixer_of(name).filter(|_| name.contains(':'));
+    Some(card(&opened.device)? == card(name)?)
 }
 
 /// Tells when cards come and go.

@@ -105,6 +105,13 @@ impl Feed {
         self.heard = self.taken;
     }
 
+    /// Keeps at least `frames` to give again, for a device that holds more than the one before it.
+    pub fn keep(&mut self, frames: usize) {
+        if self.ring.is_some() {
+            self.history.keep(frames);
+        }
+    }
+
     /// Moves the origin of what is heard to here, since other frames or another rate follow.
     fn rebase(&mut self, rate: u32) {
         if let Some(current) = self.current.as_mut().filter(|c| self.heard > c.at && rate > 0) {

@@ -26,6 +26,18 @@ impl History {
         self.start
     }
 
+    /// Makes room for at least so many frames; what is kept stays.
+    pub fn keep(&mut self, frames: usize) {
+        if frames as u64 <= self.capacity {
+            return;
+        }
+        let mut larger = History::new(frames, self.channels, self.start);
+        let mut kept = vec![0; (self.end - self.start) as usize * self.channels];
+        self.read(self.start, &mut kept);
+        larger.push(&kept);
+        *self = larger;
+    }
+
     /// Forgets everything and goes on at `at`.
     pub fn restart(&mut self, at: u64) {
         self.start = at;

@@ -107,6 +107,8 @@ pub enum Event {
         bit_perfect: bool,
         /// What alters them, empty if nothing does.
         reason: String,
+        /// Why a device that comes before this one is not used, empty if none does.
+        instead_of: String,
     },
     /// The device cannot be used. Sent once; it is tried again until `DeviceBack`.
     DeviceGone {

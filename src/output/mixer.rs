@@ -7,7 +7,7 @@
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use tokio::sync::mpsc::UnboundedSender;
@@ -17,6 +17,11 @@ use super::shared::{Shared, calm};
 
 /// Where nothing happens the thread sleeps; it looks again after this time all the same.
 const LOOK_AGAIN: Duration = Duration::from_secs(3_600);
+
+/// A mixer that is gone while its card seems to be there is tried again so often, and for so long: a card that comes back
+/// brings its mixer along within moments.
+const TRY_AGAIN: Duration = Duration::from_millis(200);
+const MISSED_AT_MOST: Duration = Duration::from_secs(2);
 
 /// Who controls the volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,15 +70,33 @@ pub struct VolumeEvent {
     pub hardware: Option<(f64, bool)>,
 }
 
+/// What a card stood at when it went away, so that it is the same when it is back: many cards on USB come back with
+/// what they are made with, which may be as loud as they can.
+#[derive(Clone, Debug)]
+struct Kept {
+    mixer: String,
+    volume: f64,
+    /// The card's step for it; None where somebody set the volume while the card was away.
+    step: Option<i64>,
+    muted: bool,
+}
+
 pub(super) struct MixerThread {
     shared: Arc<Shared>,
     settings: VolumeSettings,
-    /// ALSA's names of the cards, for the time before one is open.
-    names: Vec<String>,
+    /// ALSA's names of the devices in the configuration.
+    names: Arc<[String]>,
     events: UnboundedSender<VolumeEvent>,
     open: Option<HardwareVolume>,
     /// ALSA's name of the mixer that was opened, or tried.
     mixer: Option<String>,
+    /// The card's step when it was last read.
+    step: Option<i64>,
+    kept: Option<Kept>,
+    /// The mixer in use is gone.
+    missed: bool,
+    /// Since when it has been gone although its card seems to be there.
+    tried_since: Option<Instant>,
     told: Option<VolumeEvent>,
     warned: bool,
 }
@@ -82,10 +105,23 @@ impl MixerThread {
     pub fn new(
         shared: Arc<Shared>,
         settings: VolumeSettings,
-        names: Vec<String>,
+        names: Arc<[String]>,
         events: UnboundedSender<VolumeEvent>,
     ) -> MixerThread {
-        MixerThread { shared, settings, names, events, open: None, mixer: None, told: None, warned: false }
+        MixerThread {
+            shared,
+            settings,
+            names,
+            events,
+            open: None,
+            mixer: None,
+            step: None,
+            kept: None,
+            missed: false,
+            tried_since: None,
+            told: None,
+            warned: false,
+        }
     }
 
     /// Runs until the output ends.
@@ -94,28 +130,30 @@ impl MixerThread {
             self.follow_card();
             self.obey();
             self.tell();
-            let woken = self.wait();
-            if woken.gone {
-                self.open = None;
-                self.mixer = None;
+            if self.wait().gone {
+                self.lose();
             }
             calm(&self.shared.mixer_orders);
         }
     }
 
-    /// Opens the mixer of the card that is in use, if that is another one than before.
+    /// Opens the mixer of the card that is in use, if that is another one than before, or is back.
     fn follow_card(&mut self) {
         let opened = self.shared.opened.lock().map(|opened| opened.clone()).unwrap_or_default();
-        let mut mixer = self.settings.mixer.clone();
-        mixer = mixer.or(opened.mixer);
-        if mixer.is_none() && opened.device.is_empty() && self.told.is_none() {
-            mixer = first_mixer(&self.names);
-        }
-        let idle = opened.device.is_empty() && self.open.is_some();
-        // A card that was released is still the one that will be heard.
-        if mixer == self.mixer && self.open.is_some() || idle {
+        let (device, mixer) = if !opened.device.is_empty() {
+            (opened.device, opened.mixer)
+        } else if self.told.is_none() {
+            first_mixer(&self.names).unwrap_or_default()
+        } else {
+            // A card that was released, or is away, is still the one that will be heard.
+            self.tried_since = None;
+            return;
+        };
+        let mixer = self.settings.mixer.clone().filter(|_| self.is_meant(&device)).or(mixer);
+        if mixer == self.mixer && self.open.is_some() {
             return;
         }
+        self.missed &= mixer == self.mixer;
         self.open =
             mixer.as_deref().and_then(|mixer| HardwareVolume::open(mixer, self.settings.control.as_deref()));
         self.mixer = mixer;
@@ -123,8 +161,37 @@ impl MixerThread {
             Some(open) => {
                 tracing::info!(mixer = self.mixer.as_deref(), control = %open.name(), "the card controls the volume");
                 self.warned = false;
+                self.missed = false;
+                self.tried_since = None;
+                self.put_back();
             }
-            None => self.warn_of_none(&opened.device),
+            None => {
+                self.tried_since.get_or_insert_with(Instant::now);
+                if !self.is_missed() {
+                    self.warn_of_none(&device);
+                }
+            }
+        }
+    }
+
+    /// Whether the mixer that the configuration names is for this device: for the first that it names.
+    fn is_meant(&self, device: &str) -> bool {
+        self.names.first().is_some_and(|first| first == device || first == "auto")
+    }
+
+    /// Sets a card that was away to what it stood at.
+    fn put_back(&mut self) {
+        let Some(kept) = self.kept.take_if(|kept| Some(&kept.mixer) == self.mixer.as_ref()) else { return };
+        let Some(open) = &mut self.open else { return };
+        let Some(now) = open.read() else { return };
+        if kept.step == Some(now.step) {
+            open.recall(kept.volume, now.step);
+        } else {
+            tracing::info!(mixer = %kept.mixer, "the card is back and gets the volume that it had");
+            open.set_volume(kept.volume);
+        }
+        if kept.muted != now.muted {
+            open.set_mute(kept.muted);
         }
     }
 
@@ -143,7 +210,19 @@ impl MixerThread {
     /// Does what a person asked for since the last time.
     fn obey(&mut self) {
         let (volume, muted) = self.shared.take_hardware_wishes();
-        let Some(open) = &mut self.open else { return };
+        let Some(open) = &mut self.open else {
+            if let Some(kept) = self.kept.as_mut().filter(|_| self.missed) {
+                kept.step = if volume.is_some() { None } else { kept.step };
+                kept.volume = volume.unwrap_or(kept.volume);
+                kept.muted = muted.unwrap_or(kept.muted);
+                if let Some(muted) = muted.filter(|_| !self.shared.card_mutes()) {
+                    self.shared.set_software_mute(muted);
+                }
+                self.told =
+                    self.told.map(|told| VolumeEvent { hardware: Some((kept.volume, kept.muted)), ..told });
+            }
+            return;
+        };
         let set = volume.map_or(Some(()), |volume| open.set_volume(volume));
         let muted_by_card = muted.map(|muted| open.set_mute(muted));
         if muted_by_card == Some(Some(false)) {
@@ -151,18 +230,51 @@ impl MixerThread {
             self.shared.set_software_mute(muted.unwrap_or(false));
         }
         if set.is_none() || muted_by_card == Some(None) {
-            self.open = None;
+            self.lose();
         }
+    }
+
+    /// The card is gone; keeps what it stood at.
+    fn lose(&mut self) {
+        if self.open.take().is_none() {
+            return;
+        }
+        let told = self.told.and_then(|told| told.hardware);
+        if let (Some(mixer), Some((volume, muted))) = (self.mixer.clone(), told) {
+            self.kept = Some(Kept { mixer, volume, step: self.step, muted });
+        }
+        self.missed = true;
+        self.shared.volume_is_away.store(true, SeqCst);
+        self.tried_since = None;
+    }
+
+    /// The mixer is gone, and may be back in a moment.
+    fn is_missed(&self) -> bool {
+        self.missed
+            && (self.is_closed() || self.tried_since.is_none_or(|since| since.elapsed() < MISSED_AT_MOST))
+    }
+
+    fn is_closed(&self) -> bool {
+        self.shared.opened.lock().is_ok_and(|opened| opened.device.is_empty())
     }
 
     fn tell(&mut self) {
         let reading = self.open.as_ref().and_then(HardwareVolume::read);
-        if reading.is_none() {
-            self.open = None;
+        match reading {
+            Some(reading) => self.step = Some(reading.step),
+            None => self.lose(),
+        }
+        // While the card is away its volume is what it was.
+        if reading.is_none() && self.is_missed() {
+            return;
+        }
+        self.missed = false;
+        if self.shared.volume_is_away.swap(false, SeqCst) {
+            self.shared.order();
         }
         let control = if reading.is_some() { VolumeControl::Hardware } else { VolumeControl::Software };
         let has_switch = self.open.as_ref().is_some_and(HardwareVolume::has_switch);
-        let hardware = reading.map(|Reading { volume, muted }| {
+        let hardware = reading.map(|Reading { volume, muted, .. }| {
             (volume, if has_switch { muted } else { self.shared.software_muted() })
         });
         let event = VolumeEvent { control, hardware };
@@ -179,7 +291,8 @@ impl MixerThread {
             Some(open) => open.wait(self.shared.mixer_orders.as_fd(), LOOK_AGAIN),
             None => {
                 let mut fds = [PollFd::new(self.shared.mixer_orders.as_fd(), PollFlags::POLLIN)];
-                let timeout = PollTimeout::try_from(LOOK_AGAIN).unwrap_or(PollTimeout::NONE);
+                let look_again = if self.missed && !self.is_closed() { TRY_AGAIN } else { LOOK_AGAIN };
+                let timeout = PollTimeout::try_from(look_again).unwrap_or(PollTimeout::NONE);
                 let _ = nix::poll::poll(&mut fds, timeout);
                 MixerWoken::default()
             }

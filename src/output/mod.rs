@@ -101,6 +101,7 @@ struct Handle {
     shared: Arc<Shared>,
     take_backs: Mutex<Producer<TakeBack>>,
     writer: Mutex<Option<PcmWriter>>,
+    names: Arc<[String]>,
     thread: Mutex<Option<JoinHandle<()>>>,
     volume_events: Mutex<Option<UnboundedReceiver<VolumeEvent>>>,
 }
@@ -119,7 +120,8 @@ impl Output {
         let (events_in, events) = RingBuffer::new(MOST_EVENTS);
         let links =
             Links { notes: notes_out, answers: answers_in, take_backs: take_backs_out, events: events_in };
-        let (volume, names) = (settings.volume.clone(), settings.device.clone());
+        let volume = settings.volume.clone();
+        let names: Arc<[String]> = settings.device.clone().into();
         let output = OutputThread::new(Arc::clone(&shared), settings, links);
         let thread = std::thread::Builder::new().name("output".into()).stack_size(512 << 10).spawn({
             let shared = Arc::clone(&shared);
@@ -128,13 +130,14 @@ impl Output {
                 output.run();
             }
         })?;
-        let volume_events = start_mixer(&shared, volume, names)?;
+        let volume_events = start_mixer(&shared, volume, Arc::clone(&names))?;
         let writer = PcmWriter::new(Arc::clone(&shared), notes, answers);
         let stream = EventStream::new(events, bell);
         let handle = Arc::new(Handle {
             shared,
             take_backs: Mutex::new(take_backs),
             writer: Mutex::new(Some(writer)),
+            names,
             thread: Mutex::new(Some(thread)),
             volume_events: Mutex::new(Some(volume_events)),
         });
@@ -216,6 +219,11 @@ impl Output {
         self.handle.shared.select(device);
     }
 
+    /// What sound can go to.
+    pub fn devices(&self) -> devices::Devices {
+        devices::Devices::new(Arc::clone(&self.handle.shared), Arc::clone(&self.handle.names))
+    }
+
     /// What is known about the sound path.
     pub fn facts(&self) -> Facts {
         let shared = &self.handle.shared;
@@ -263,7 +271,7 @@ impl Output {
 fn start_mixer(
     shared: &Arc<Shared>,
     settings: VolumeSettings,
-    names: Vec<String>,
+    names: Arc<[String]>,
 ) -> std::io::Result<UnboundedReceiver<VolumeEvent>> {
     let (events, receiver) = tokio::sync::mpsc::unbounded_channel();
     let control = match settings.mode {

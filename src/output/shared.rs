@@ -2,12 +2,13 @@
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
+use super::devices::DeviceAbilities;
 use super::format::{CardFormat, SourceFormat};
 use super::mixer::{VolumeControl, VolumeSettings};
 use super::playhead::Published;
@@ -52,6 +53,8 @@ pub(super) struct Opened {
     /// ALSA's name of its mixer, where known.
     pub mixer: Option<String>,
     pub converts: bool,
+    /// What it can do by itself.
+    pub offers: Arc<DeviceAbilities>,
 }
 
 /// Orders that are states: the last one counts, and their order among each other does not matter.
@@ -74,6 +77,8 @@ pub(super) struct Shared {
     control: AtomicU8,
     /// The card has a switch to mute with.
     card_mutes: AtomicBool,
+    /// The card was away, and its volume has to be put back before it sounds.
+    pub volume_is_away: AtomicBool,
     /// What the card's control is to be set to.
     hardware_wishes: Mutex<(Option<f64>, Option<bool>)>,
     /// Asked to end, with so many milliseconds of fade.
@@ -96,6 +101,8 @@ pub(super) struct Shared {
     /// The device that was selected. Locked by the output thread only when another one was.
     selected: Mutex<Option<String>>,
     pub reselect: AtomicBool,
+    /// Held while somebody looks at a device, which must not be opened meanwhile: it would seem busy.
+    pub looking: Mutex<()>,
     /// Locked by the output thread only while it opens or closes a device, never while it plays.
     pub opened: Mutex<Opened>,
 }
@@ -118,6 +125,7 @@ impl Shared {
             muted: AtomicBool::new(false),
             control: AtomicU8::new(VolumeControl::Software as u8),
             card_mutes: AtomicBool::new(false),
+            volume_is_away: AtomicBool::new(false),
             hardware_wishes: Mutex::new((None, None)),
             ending: AtomicBool::new(false),
             fade_ms: AtomicU64::new(0),
@@ -133,6 +141,7 @@ impl Shared {
             treatment: AtomicU64::new(0),
             selected: Mutex::new(None),
             reselect: AtomicBool::new(false),
+            looking: Mutex::new(()),
             opened: Mutex::new(Opened::default()),
         };
         Ok((shared, listener))
@@ -183,6 +192,11 @@ impl Shared {
         self.card_mutes.store(card_mutes, Relaxed);
         self.control.store(control as u8, Relaxed);
         self.order();
+    }
+
+    /// Whether the card has a switch to mute with.
+    pub fn card_mutes(&self) -> bool {
+        self.card_mutes.load(Relaxed)
     }
 
     /// Of the software; it has an effect only where that controls the volume.

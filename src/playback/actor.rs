@@ -97,6 +97,8 @@ pub struct Playback {
     volume: UnboundedReceiver<VolumeEvent>,
     /// When the card ran dry last.
     ran_dry: Option<Instant>,
+    /// Why another device than the preferred one is used, as it was said; empty if that is not so.
+    instead_of: String,
 }
 
 impl Playback {
@@ -133,6 +135,7 @@ impl Playback {
             sound: parts.sound,
             volume,
             ran_dry: None,
+            instead_of: String::new(),
         })
     }
 
@@ -238,7 +241,8 @@ impl Playback {
             Sound::NeedsRestart { .. } => Event::NeedsRestart,
             Sound::DeviceGone { message, .. } => Event::DeviceGone(message),
             Sound::DeviceBack => Event::DeviceBack("the sound card is back".to_owned()),
-            Sound::Opened { device, card, reason, .. } => {
+            Sound::Opened { device, card, reason, instead_of, .. } => {
+                self.say_instead(&device, instead_of);
                 tracing::info!(%device, rate = card.rate, channels = card.channels,
                     format = card.sample.name(), altered_by = %reason, "sound card opened");
                 Event::DeviceBack(format!("sound goes to {device}"))
@@ -255,6 +259,15 @@ impl Playback {
             Sound::Released => return,
         };
         self.happened(event);
+    }
+
+    /// Says once why another device than the preferred one is used.
+    fn say_instead(&mut self, device: &str, instead_of: String) {
+        if self.instead_of != instead_of && !instead_of.is_empty() {
+            tracing::warn!(%device, "{instead_of}; until then sound goes to another device");
+            self.say(None, "trouble", format!("{instead_of}; until then sound goes to “{device}”"));
+        }
+        self.instead_of = instead_of;
     }
 
     fn volume_changed(&mut self, event: VolumeEvent) {

@@ -19,6 +19,7 @@ mod icecast;
 mod lifecycle;
 mod mixer;
 mod outages;
+mod outputs;
 mod playback;
 mod playlists;
 mod plugins;

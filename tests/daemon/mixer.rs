@@ -131,3 +131,41 @@ async fn a_card_that_comes_back_has_its_volume_and_a_control_without_a_switch_ca
     wait_volume(&daemon, "muted", |_, muted| muted).await;
     assert_eq!(card.mixer().unwrap().0, 180, "muted by the samples");
 }
+
+#[tokio::test]
+async fn a_card_that_comes_back_at_another_volume_gets_the_one_that_it_had() {
+    let (card, server) = (Card::new().clock(Clock::Real).mixer("").plug(), Server::start());
+    card.turn_knob(150, true);
+    let source = Recording::music(74, 44_100, 16, 4.0);
+    let url = server.serve("/a.flac", source.encode(Codec::Flac));
+    let mut daemon = setup(&card).start().await;
+    wait_control(&daemon, "hardware").await;
+    daemon.play_uris(&[url]).await;
+    daemon.wait_position(500_000).await;
+    card.fault(Fault::Unplug);
+    until_async("the device is the reason", async || {
+        daemon.player.get_property::<String>("StateReason").await.unwrap() == "device"
+    })
+    .await;
+    // As loud as it can, as it was made.
+    card.turn_knob(255, true);
+    wait_volume(&daemon, "what it was", |volume, _| (0.30..0.36).contains(&volume)).await;
+    assert_eq!(daemon.player.get_property::<String>("VolumeControl").await.unwrap(), "hardware");
+    card.heal();
+    until("its old volume", || card.mixer() == Some((150, true))).await;
+    card.wait_for("it plays on", |events| events.iter().filter(|event| event.kind == "start").count() == 2)
+        .await;
+    assert!(card.mixer_writes_ns()[0] < card.events_of("start")[1].ns, "it was loud for a moment");
+    // Set while it was away, it holds when it is back.
+    card.fault(Fault::Unplug);
+    until_async("the device is the reason", async || {
+        daemon.player.get_property::<String>("StateReason").await.unwrap() == "device"
+    })
+    .await;
+    daemon.set_volume(0.5).await;
+    wait_volume(&daemon, "as it was set", |volume, _| volume == 0.5).await;
+    card.heal();
+    until("its new volume", || card.mixer().is_some_and(|(step, _)| (168..174).contains(&step))).await;
+    daemon.wait_end(0).await;
+    wait_volume(&daemon, "as it was set", |volume, _| volume == 0.5).await;
+}

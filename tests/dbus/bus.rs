@@ -16,6 +16,7 @@ use segue::control::dbus::{Bus, MPRIS_NAME, MPRIS_PATH, SEGUE_NAME, SEGUE_PATH, 
 use segue::control::{
     Answer, Can, Command, CommandError, Current, ListedEntry, Notice, Request, State, Status, controller,
 };
+use segue::output::{self, Output, VolumeMode, VolumeSettings};
 use segue::plugin::{Host, Settings};
 use segue::track::{EntryId, TrackInfo};
 
@@ -73,6 +74,14 @@ impl PrivateBus {
     }
 }
 
+/// An output that nobody plays to.
+fn silent_output() -> Output {
+    let volume = VolumeSettings { mode: VolumeMode::Software, ..VolumeSettings::default() };
+    let settings =
+        output::Settings { device: vec!["null".to_owned()], volume, ..output::Settings::default() };
+    Output::start(settings).unwrap().0
+}
+
 /// The server under test with both ends of its player.
 pub struct Fixture {
     pub bus: PrivateBus,
@@ -99,7 +108,8 @@ impl Fixture {
         let (log, commands) = mpsc::unbounded_channel();
         tokio::spawn(scripted_player(requests, state.clone(), log));
         let plugins = bundled_plugins(bus.folder.path()).await;
-        let services = Services { controller, state: shown, notices: notices.clone(), plugins };
+        let devices = silent_output().devices();
+        let services = Services { controller, state: shown, notices: notices.clone(), devices, plugins };
         tokio::spawn(serve(Bus::Address(bus.address()), services, ready));
         Fixture { bus, ready: is_ready, state, notices, commands }
     }

@@ -54,6 +54,8 @@ async fn each_verb_becomes_its_command() {
         (&["sound", "replaygain", "auto"], Command::SetReplayGain(ReplayGain::Auto)),
         (&["sound", "mono", "on"], Command::SetMono(true)),
         (&["sound", "crossfade", "2.5"], Command::SetCrossfade(Duration::from_millis(2_500))),
+        (&["outputs", "select", "null"], Command::SelectOutput(Some("null".into()))),
+        (&["outputs", "select", "configured"], Command::SelectOutput(None)),
         (&["queue", "clear"], Command::Clear),
         (&["queue", "play", "7"], Command::PlayEntry(EntryId(7))),
         (&["queue", "add", "segue:demo:track:1"], {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use tempfile::TempDir;
 
@@ -44,11 +44,14 @@ pub struct CardBuilder {
     settings: Vec<(&'static str, String)>,
     fault: Option<Fault>,
     mixer: Option<String>,
+    pcm: String,
+    beside: Option<Arc<TempDir>>,
 }
 
 /// A card. Everything that it was given to play can be read back.
 pub struct Card {
-    folder: TempDir,
+    folder: Arc<TempDir>,
+    pcm: String,
 }
 
 /// From one setting of rate and format to the next.
@@ -106,6 +109,12 @@ impl CardBuilder {
         self
     }
 
+    /// It holds at most so many bytes.
+    pub fn buffer(mut self, bytes: usize) -> Self {
+        self.settings.push(("buffer_max", bytes.to_string()));
+        self
+    }
+
     /// With a volume control of its own, whose mixer has the card's name. `settings` as in its README.
     pub fn mixer(mut self, settings: &str) -> Self {
         self.mixer = Some(settings.to_owned());
@@ -118,6 +127,13 @@ impl CardBuilder {
         self
     }
 
+    /// A second card of the same machine, under this name.
+    pub fn beside(mut self, first: &Card, name: &str) -> Self {
+        self.beside = Some(Arc::clone(&first.folder));
+        self.pcm = name.to_owned();
+        self
+    }
+
     /// Wrong from the start on.
     pub fn fault(mut self, fault: Fault) -> Self {
         self.fault = Some(fault);
@@ -126,8 +142,13 @@ impl CardBuilder {
 
     /// Makes it.
     pub fn plug(self) -> Card {
-        let card = Card { folder: TempDir::with_prefix("segue-card-").unwrap() };
-        let folder = card.folder.path().join(PCM);
+        let common = format!(
+            "</usr/share/alsa/alsa.conf>\npcm_type.vcard {{ lib \"{lib}\" }}\nctl_type.vctl {{ lib \"{lib}\" }}\n",
+            lib = library().display()
+        );
+        let fresh = || Arc::new(TempDir::with_prefix("segue-card-").unwrap());
+        let card = Card { folder: self.beside.unwrap_or_else(fresh), pcm: self.pcm };
+        let (pcm, folder) = (&card.pcm, card.folder.path().join(&card.pcm));
         fs::create_dir(&folder).unwrap();
         let mut definition = format!("dir \"{}\"", folder.display());
         match self.clock {
@@ -139,13 +160,11 @@ impl CardBuilder {
             definition.push_str(&format!(" {key} \"{value}\""));
         }
         let mixer = self.mixer.map_or_else(String::new, |settings| {
-            let (lib, dir) = (library().display(), folder.display());
-            format!("ctl_type.vctl {{ lib \"{lib}\" }}\nctl.{PCM} {{ type vctl dir \"{dir}\" {settings} }}\n")
+            let dir = folder.display();
+            format!("ctl.{pcm} {{ type vctl dir \"{dir}\" {settings} }}\n")
         });
-        let configuration = format!(
-            "</usr/share/alsa/alsa.conf>\npcm_type.vcard {{ lib \"{}\" }}\npcm.{PCM} {{ type vcard {definition} }}\n{mixer}",
-            library().display()
-        );
+        let before = fs::read_to_string(card.alsa_config()).unwrap_or(common);
+        let configuration = format!("{before}pcm.{pcm} {{ type vcard {definition} }}\n{mixer}");
         fs::write(card.alsa_config(), configuration).unwrap();
         if let Some(fault) = self.fault {
             card.fault(fault);
@@ -168,7 +187,14 @@ impl Card {
     /// On demand, with all formats, unless told otherwise. [`CardBuilder::plug`] makes it.
     #[allow(clippy::new_ret_no_self)]
     pub fn new() -> CardBuilder {
-        CardBuilder { clock: Clock::Demand, settings: Vec::new(), fault: None, mixer: None }
+        CardBuilder {
+            clock: Clock::Demand,
+            settings: Vec::new(),
+            fault: None,
+            mixer: None,
+            pcm: PCM.to_owned(),
+            beside: None,
+        }
     }
 
     /// For `ALSA_CONFIG_PATH`.
@@ -177,7 +203,7 @@ impl Card {
     }
 
     fn file(&self, name: &str) -> PathBuf {
-        self.folder.path().join(PCM).join(name)
+        self.folder.path().join(&self.pcm).join(name)
     }
 
     fn write_fault(&self, word: &str) {
@@ -203,6 +229,12 @@ impl Card {
     /// How often the control was set by a program.
     pub fn mixer_writes(&self) -> usize {
         fs::read_to_string(self.file("mixer.log")).unwrap_or_default().lines().count()
+    }
+
+    /// When it was set by a program, as in the card's log.
+    pub fn mixer_writes_ns(&self) -> Vec<u64> {
+        let log = fs::read_to_string(self.file("mixer.log")).unwrap_or_default();
+        log.lines().map(|line| parse_event(line).ns).collect()
     }
 
     /// Breaks it.

@@ -33,6 +33,8 @@ pub enum Said {
     State(String),
     /// Player1.Volume became this, and nothing was said of the state.
     Volume(f64),
+    /// Outputs1.Changed.
+    OutputsChanged,
     /// MPRIS Seeked, in microseconds.
     Seeked(i64),
     /// The name on the bus is there, or gone.
@@ -114,6 +116,7 @@ fn understand(signal: &Message) -> Option<Said> {
             let (code, message) = body.deserialize().ok()?;
             Some(Said::Error { code, message })
         }
+        "Changed" if header.interface()?.as_str() == "org.segue.Outputs1" => Some(Said::OutputsChanged),
         "Seeked" => Some(Said::Seeked(body.deserialize().ok()?)),
         "NameOwnerChanged" => {
             let (name, _, owner): (String, String, String) = body.deserialize().ok()?;
@@ -150,6 +153,8 @@ pub struct Client {
     pub player: Proxy<'static>,
     /// org.segue.Queue1.
     pub queue: Proxy<'static>,
+    /// org.segue.Outputs1.
+    pub outputs: Proxy<'static>,
     /// org.segue.Catalog1.
     pub catalog: Proxy<'static>,
     /// org.segue.Plugins1.
@@ -169,6 +174,7 @@ impl Client {
         Client {
             player: proxy(NAME, PATH, "org.segue.Player1").await,
             queue: proxy(NAME, PATH, "org.segue.Queue1").await,
+            outputs: proxy(NAME, PATH, "org.segue.Outputs1").await,
             catalog: proxy(NAME, PATH, "org.segue.Catalog1").await,
             plugins: proxy(NAME, PATH, "org.segue.Plugins1").await,
             mpris: proxy(MPRIS_NAME, MPRIS_PATH, "org.mpris.MediaPlayer2.Player").await,
@@ -272,6 +278,16 @@ impl Client {
     pub async fn listed(&self) -> Vec<(u64, String)> {
         let entries: Vec<(u64, Dict)> = self.queue.call("List", &(0u32, 1_000u32)).await.unwrap();
         entries.into_iter().map(|(entry, track)| (entry, get(&track, "uri"))).collect()
+    }
+
+    /// Outputs1.List.
+    pub async fn output_devices(&self) -> Vec<Dict> {
+        self.outputs.call("List", &()).await.unwrap()
+    }
+
+    /// Lets sound go there.
+    pub async fn select_output(&self, name: &str) -> zbus::Result<()> {
+        self.outputs.call_method("Select", &name).await.map(|_| ())
     }
 
     /// Results, and errors by plugin.

@@ -31,6 +31,28 @@ pub fn assert_exact_outside(heard: &Recording, source: &Recording, faded: &[std:
     assert_exact(&heard, &source);
 }
 
+/// Where in `source` a piece goes on that fades in over its first frames; all that follows is bit for bit the same.
+#[track_caller]
+pub fn goes_on_at(piece: &Recording, source: &Recording) -> usize {
+    let (piece, channels) = (piece.trimmed(), source.channels);
+    let fade = source.rate as usize * 6 / 1_000;
+    let sound = &piece.samples[channels * fade..channels * (fade + 8)];
+    let found = source.samples.windows(sound.len()).step_by(channels).position(|window| window == sound);
+    // The first frame of a fade may be silent, which moves the start by one.
+    let start = found.expect("what goes on is not of this recording") - fade;
+    let end = (start + piece.frames()).min(source.frames());
+    let faded = 0..fade;
+    assert_exact_outside(&piece, &source.cut(start..end), &[faded]);
+    start
+}
+
+/// That sound which ended at a frame went on at another: nothing skipped, and at most a period of so many repeated.
+#[track_caller]
+pub fn assert_not_skipped(end: usize, start: usize, period: usize) {
+    assert!(start <= end + 1, "{} frames were skipped", start - end);
+    assert!(end - start.min(end) <= period, "{} frames were repeated, a period has {period}", end - start);
+}
+
 /// Bit for bit the same, but where it was silent in between, or stood still, and fades in after that. Nothing is lost
 /// there; but a card that is many times as fast as the clock plays on between the moment when it is asked how far it is
 /// and the one when it is stopped, and what it played meanwhile may be heard again, up to half a second of it.

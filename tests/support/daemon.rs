@@ -24,6 +24,7 @@ pub struct Setup {
     plugins: Vec<Plugin>,
     bundled: Vec<&'static str>,
     sections: String,
+    device: Vec<&'static str>,
     output: String,
     more_folder: bool,
     log_level: &'static str,
@@ -86,6 +87,12 @@ impl Setup {
         self
     }
 
+    /// These devices in order of preference, instead of the card.
+    pub fn devices(mut self, names: &[&'static str]) -> Setup {
+        self.device = names.to_vec();
+        self
+    }
+
     /// More lines for the section `[output]`.
     pub fn output(mut self, lines: &str) -> Setup {
         self.output.push_str(lines);
@@ -128,8 +135,9 @@ impl Setup {
         }
         let alsa_config = self.alsa_config.unwrap_or_else(|| PathBuf::from("/usr/share/alsa/alsa.conf"));
         let configuration = format!(
-            "[dbus]\nbus = \"{}\"\n[output]\ndevice = \"{PCM}\"\n{}[plugins]\nfolders = {folders:?}\n[log]\nlevel = \"{}\"\n{}",
+            "[dbus]\nbus = \"{}\"\n[output]\ndevice = {:?}\n{}[plugins]\nfolders = {folders:?}\n[log]\nlevel = \"{}\"\n{}",
             bus.address(),
+            self.device,
             self.output,
             self.log_level,
             self.sections,
@@ -194,6 +202,7 @@ impl Daemon {
             plugins: Vec::new(),
             bundled: Vec::new(),
             sections: String::new(),
+            device: vec![PCM],
             output: String::new(),
             more_folder: false,
             log_level: "debug",

@@ -40,7 +40,8 @@ pub mod prelude {
     pub use super::card::{Card, Clock, Fault};
     pub use super::client::{Dict, Said, get, refusal, try_get};
     pub use super::compare::{
-        assert_exact, assert_exact_but_for_gaps, assert_exact_outside, difference, likeness,
+        assert_exact, assert_exact_but_for_gaps, assert_exact_outside, assert_not_skipped, difference,
+        goes_on_at, likeness,
     };
     pub use super::daemon::{Daemon, segue};
     pub use super::encode::{Codec, Encoded};

@@ -62,6 +62,14 @@ pub enum Verb {
         #[command(subcommand)]
         action: Option<SoundAction>,
     },
+    /// Show where sound can go to, or choose
+    Outputs {
+        #[command(subcommand)]
+        action: Option<OutputsAction>,
+        /// As JSON, for programs
+        #[arg(long)]
+        json: bool,
+    },
     /// What is playing, and how it stands
     Status {
         /// As JSON, for programs
@@ -91,6 +99,17 @@ pub enum Verb {
     Plugin {
         #[command(subcommand)]
         action: PluginAction,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum OutputsAction {
+    /// Let sound go there from now on, also after a restart
+    #[command(arg_required_else_help = true)]
+    Select {
+        /// As `segue outputs` shows it; `configured` is what segue.toml says
+        #[arg(value_name = "NAME")]
+        name: String,
     },
 }
 

@@ -62,6 +62,16 @@ pub trait Catalog1 {
 }
 
 #[proxy(
+    interface = "org.segue.Outputs1",
+    default_service = "org.segue.Segue1",
+    default_path = "/org/segue/Segue1"
+)]
+pub trait Outputs1 {
+    fn list(&self) -> zbus::Result<Vec<Dict>>;
+    fn select(&self, device: &str) -> zbus::Result<()>;
+}
+
+#[proxy(
     interface = "org.segue.Plugins1",
     default_service = "org.segue.Segue1",
     default_path = "/org/segue/Segue1"
@@ -129,6 +139,10 @@ impl Daemon {
 
     pub async fn catalog(&self) -> Result<Catalog1Proxy<'static>, Failure> {
         Ok(Catalog1Proxy::new(&self.connection).await?)
+    }
+
+    pub async fn outputs(&self) -> Result<Outputs1Proxy<'static>, Failure> {
+        Ok(Outputs1Proxy::new(&self.connection).await?)
     }
 
     pub async fn plugins(&self) -> Result<Plugins1Proxy<'static>, Failure> {

@@ -6,6 +6,7 @@ mod bus;
 mod failure;
 mod follow;
 mod out;
+mod outputs;
 mod playback;
 mod plugins;
 mod queue;
@@ -63,6 +64,7 @@ async fn run(args: Args) -> Result<(), Failure> {
         Verb::Volume { percent } => playback::volume(&daemon, &mut out, percent).await,
         Verb::Mute { wanted } => playback::mute(&daemon, wanted).await,
         Verb::Sound { action } => sound::run(&daemon, &mut out, action).await,
+        Verb::Outputs { action, json } => outputs::run(&daemon, &mut out, action, json).await,
         Verb::Status { json, follow: false, .. } => status::show(&daemon, &mut out, json).await,
         Verb::Status { json, until_stopped, .. } => {
             follow::follow(&daemon, &mut out, json, until_stopped).await

@@ -103,7 +103,7 @@ async fn connect(bus: &Bus, services: &Services) -> Result<(Connection, Told), E
         .serve_at(MPRIS_PATH, MprisPlayer { player: mpris })
         .serve_at(SEGUE_PATH, Player1 { player })
         .serve_at(SEGUE_PATH, Queue1 { player: queue })
-        .serve_at(SEGUE_PATH, Outputs1::new(outputs))
+        .serve_at(SEGUE_PATH, Outputs1::new(outputs, services.devices.clone()))
         .serve_at(SEGUE_PATH, Catalog1::new(services.plugins.clone()))
         .serve_at(SEGUE_PATH, Plugins1::new(services.plugins.clone(), callers))
         .build()

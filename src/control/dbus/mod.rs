@@ -45,6 +45,8 @@ pub struct Services {
     pub state: watch::Receiver<State>,
     /// What happens. The server subscribes each time that it gets a connection.
     pub notices: broadcast::Sender<Notice>,
+    /// What Outputs1 shows.
+    pub devices: crate::output::devices::Devices,
     /// What Catalog1 asks and Plugins1 shows.
     pub plugins: crate::plugin::Host,
 }

@@ -12,17 +12,18 @@ use super::Player;
 use super::errors::Error;
 use super::values::{Dict, check_text, text, texts};
 use crate::control::Command;
-use crate::output::devices::{self, OutputDevice, Unavailable};
+use crate::output::devices::{Devices, OutputDevice, Unavailable};
 
 pub struct Outputs1 {
     player: Player,
+    devices: Devices,
     /// One looks at a time: a device can be opened once.
     looking: Arc<Semaphore>,
 }
 
 impl Outputs1 {
-    pub fn new(player: Player) -> Outputs1 {
-        Outputs1 { player, looking: Arc::new(Semaphore::new(1)) }
+    pub fn new(player: Player, devices: Devices) -> Outputs1 {
+        Outputs1 { player, devices, looking: Arc::new(Semaphore::new(1)) }
     }
 
     /// Runs what blocks on drivers where that harms nobody.
@@ -38,13 +39,10 @@ impl Outputs1 {
     /// All devices, the likeliest first.
     #[zbus(out_args("outputs"))]
     async fn list(&self) -> Result<Vec<Dict>, Error> {
-        let (current, selected) = {
-            let now = self.player.now();
-            (now.output.device.clone(), now.selected_output.clone())
-        };
-        let playing = current.clone();
-        let listed = self.look(move || devices::list(&playing)).await?;
-        Ok(listed.iter().map(|device| dict(device, &current, selected.as_deref())).collect())
+        let selected = self.player.now().selected_output.clone();
+        let (devices, name) = (self.devices.clone(), selected.clone());
+        let listed = self.look(move || devices.list(name.as_deref())).await?;
+        Ok(listed.iter().map(|device| dict(device, selected.as_deref())).collect())
     }
 
     /// Sound goes to this device from now on; an empty name is what the configuration says.
@@ -53,12 +51,9 @@ impl Outputs1 {
         if device.is_empty() {
             return self.player.tell(Command::SelectOutput(None)).await;
         }
-        let is_open = self.player.now().output.device == device;
-        if !is_open {
-            let name = device.clone();
-            let usable = self.look(move || devices::check(&name)).await?;
-            usable.map_err(|reason| Error::NoSuchOutput(text(&reason.to_string())))?;
-        }
+        let (devices, name) = (self.devices.clone(), device.clone());
+        let usable = self.look(move || devices.check(&name)).await?;
+        usable.map_err(|reason| Error::NoSuchOutput(text(&reason.to_string())))?;
         self.player.tell(Command::SelectOutput(Some(device))).await
     }
 
@@ -67,12 +62,12 @@ impl Outputs1 {
     pub async fn changed(emitter: &SignalEmitter<'_>) -> zbus::Result<()>;
 }
 
-fn dict(device: &OutputDevice, current: &str, selected: Option<&str>) -> Dict {
+fn dict(device: &OutputDevice, selected: Option<&str>) -> Dict {
     let mut dict = Dict::from([
         ("name", text(&device.name).into()),
         ("description", text(&device.description).into()),
         ("kind", device.kind.as_str().into()),
-        ("current", (device.name == current).into()),
+        ("current", device.current.into()),
         ("selected", (Some(device.name.as_str()) == selected).into()),
         ("mixer", text(device.mixer.as_deref().unwrap_or_default()).into()),
     ]);
@@ -83,7 +78,7 @@ fn dict(device: &OutputDevice, current: &str, selected: Option<&str>) -> Dict {
             dict.insert("formats", texts(&formats).into());
             dict.insert("channels_min", u32::from(abilities.channels.0).into());
             dict.insert("channels_max", u32::from(abilities.channels.1).into());
-            "free"
+            if device.current { "open" } else { "free" }
         }
         Err(Unavailable::Busy(_)) => "busy",
         Err(Unavailable::Unusable(reason)) => {

@@ -77,7 +77,8 @@ pub async fn announce(connection: &Connection, news: News, told: Told) -> zbus::
     let News { mut state, mut notices, mut plugins } = news;
     state.mark_changed(); // whatever happened since the objects were made
     let mut cards = HotPlug::watch();
-    let mut in_use = state.borrow().output.device.clone();
+    let output = |state: &State| (state.output.device.clone(), state.selected_output.clone());
+    let mut in_use = output(&state.borrow());
     loop {
         tokio::select! {
             biased; // a new track before what happens in it
@@ -89,8 +90,8 @@ pub async fn announce(connection: &Connection, news: News, told: Told) -> zbus::
                 properties(&mpris, MprisPlayer::name(), &told.mpris, &now, mpris_player::changes).await?;
                 properties(&segue, Player1::name(), &told.player, &now, player::changes).await?;
                 properties(&segue, Queue1::name(), &told.queue, &now, queue::changes).await?;
-                if in_use != now.output.device {
-                    in_use = now.output.device;
+                if in_use != output(&now) {
+                    in_use = output(&now);
                     Outputs1::changed(&segue).await?;
                 }
             }

@@ -1,13 +1,13 @@
 //! Which devices to try, and in which order.
 
-use alsa::ctl::Ctl;
+use alsa::ctl::{Ctl, DeviceIter};
 use alsa::device_name::HintIter;
 use alsa::pcm::PCM;
 use alsa::{Direction, card};
 
-use super::mixer::HardwareVolume;
+use super::mixer::mixer_of;
 use super::{OpenError, params};
-use crate::output::devices::{DeviceAbilities, DeviceKind, OutputDevice, Unavailable};
+use crate::output::devices::{DeviceAbilities, DeviceKind, Unavailable};
 
 /// Names of a configuration that are listed; nobody has more.
 const MOST_NAMED: usize = 64;
@@ -27,37 +27,52 @@ pub(super) fn candidates(names: &[String]) -> Vec<String> {
 
 /// Every card by rank; `default` where there is none, since a sound server or a configuration may stand behind it.
 fn cards() -> Vec<String> {
-    let found = ranked_cards();
-    if found.is_empty() {
-        return vec!["default".into()];
-    }
-    found.into_iter().map(|(_, name, _)| name).collect()
+    let found: Vec<_> =
+        ranked().into_iter().filter(|found| found.index == 0).map(|found| found.name).collect();
+    if found.is_empty() { vec!["default".into()] } else { found }
 }
 
-/// Kind, name and description of every card, the likeliest first.
-fn ranked_cards() -> Vec<(DeviceKind, String, String)> {
-    let mut found: Vec<_> = card::Iter::new()
-        .filter_map(|card| {
-            let info = Ctl::from_card(&card.ok()?, true).ok()?.card_info().ok()?;
-            let (kind, name) = rank(info.get_id().ok()?, info.get_driver().unwrap_or_default());
-            Some((kind, name, info.get_longname().unwrap_or_default().to_owned()))
-        })
-        .collect();
-    found.sort_by_key(|(kind, ..)| *kind);
+/// A device of a card, or of ALSA's configuration.
+struct Found {
+    kind: DeviceKind,
+    /// Which of the card's devices: `auto` uses the first of each.
+    index: usize,
+    name: String,
+    description: String,
+}
+
+/// Every card's devices for playback, the likeliest card first. Microphones and cameras have none.
+fn ranked() -> Vec<Found> {
+    let of_card = |card: alsa::Result<card::Card>| {
+        let ctl = Ctl::from_card(&card.ok()?, true).ok()?;
+        let info = ctl.card_info().ok()?;
+        let (id, driver) = (info.get_id().ok()?, info.get_driver().unwrap_or_default());
+        let plays = |device: &u32| ctl.pcm_info(*device, 0, Direction::Playback).is_ok();
+        let numbers = DeviceIter::new(&ctl).filter_map(|number| u32::try_from(number).ok()).filter(plays);
+        let devices = numbers.enumerate().map(|(index, number)| {
+            let (kind, name) = rank(id, driver, index, number);
+            Found { kind, index, name, description: info.get_longname().unwrap_or_default().to_owned() }
+        });
+        Some(devices.collect::<Vec<_>>())
+    };
+    let mut found: Vec<Found> = card::Iter::new().filter_map(of_card).flatten().collect();
+    found.sort_by_key(|found| found.kind);
     found
 }
 
-/// USB first, then what somebody put onto the board, then what was always there, HDMI last.
-fn rank(id: &str, driver: &str) -> (DeviceKind, String) {
+/// USB first, then what somebody put onto the board, then what was always there, HDMI last. The name is that of a
+/// card's device with this number, the one of this index for playback.
+fn rank(id: &str, driver: &str, index: usize, number: u32) -> (DeviceKind, String) {
     let (lower, driver) = (id.to_lowercase(), driver.to_lowercase());
-    let hardware = format!("hw:CARD={id}");
+    let suffix = |number: usize| if number == 0 { String::new() } else { format!(",DEV={number}") };
+    let hardware = format!("hw:CARD={id}{}", suffix(number as usize));
     if driver.contains("loopback") || driver.contains("dummy") {
         (DeviceKind::Virtual, hardware)
     } else if driver.contains("usb") {
         (DeviceKind::Usb, hardware)
     } else if lower.contains("hdmi") {
-        // The Pi's HDMI takes only IEC958 frames on its hw: device.
-        (DeviceKind::Hdmi, format!("hdmi:CARD={id}"))
+        // The Pi's HDMI takes only IEC958 frames on its hw: device. These names count HDMI's sockets.
+        (DeviceKind::Hdmi, format!("hdmi:CARD={id}{}", suffix(index)))
     } else if lower.contains("headphones") || driver.contains("bcm2835") {
         (DeviceKind::Headphones, hardware)
     } else {
@@ -66,7 +81,7 @@ fn rank(id: &str, driver: &str) -> (DeviceKind, String) {
 }
 
 /// Names that ALSA's configuration offers and that mean something else than one of the cards above.
-fn named() -> Vec<(DeviceKind, String, String)> {
+fn named() -> Vec<Found> {
     const OF_CARDS: [&str; 14] = [
         "null",
         "hw:",
@@ -91,27 +106,34 @@ fn named() -> Vec<(DeviceKind, String, String)> {
             let name = hint.name?;
             let left_out = OF_CARDS.iter().chain(&OF_USE_TO_NOBODY).any(|start| name.starts_with(start));
             let description = hint.desc.unwrap_or_default().replace('\n', ", ");
-            (!left_out).then_some((DeviceKind::Named, name, description))
+            (!left_out).then_some(Found { kind: DeviceKind::Named, index: 0, name, description })
         })
         .take(MOST_NAMED)
         .collect()
 }
 
-/// See [`crate::output::devices::list`].
-pub(in crate::output) fn list_devices(playing: &str) -> Vec<OutputDevice> {
+/// Kind, name and description of every device: cards, names of ALSA's configuration, and `extra` where none of these.
+pub(in crate::output) fn list_devices(extra: &[&str]) -> Vec<(DeviceKind, String, String)> {
     super::silence_library();
-    let all = ranked_cards().into_iter().chain(named());
-    all.map(|(kind, name, description)| {
-        let abilities = if name == playing {
-            Err(Unavailable::Busy("it plays for Segue".to_owned()))
-        } else {
-            probe_device(&name)
-        };
-        let mixer = super::mixer::mixer_of(&name);
-        let mixer = mixer.and_then(|mixer| Some(HardwareVolume::open(&mixer, None)?.name()));
-        OutputDevice { name, description, kind, mixer, abilities }
-    })
-    .collect()
+    let mut all: Vec<_> = ranked()
+        .into_iter()
+        .chain(named())
+        .map(|found| (found.kind, found.name, found.description))
+        .collect();
+    for name in extra.iter().filter(|name| !name.is_empty() && **name != "auto") {
+        if all.iter().any(|(_, known, _)| known == name) {
+            continue;
+        }
+        // Another way to the same card is listed below it.
+        let card = mixer_of(name);
+        let twin = all.iter().rposition(|(_, known, _)| name.contains(':') && mixer_of(known) == card);
+        let device = |kind, description| (kind, (*name).to_owned(), description);
+        match twin {
+            Some(twin) => all.insert(twin + 1, device(all[twin].0, all[twin].2.clone())),
+            None => all.push(device(DeviceKind::Named, String::new())),
+        }
+    }
+    all
 }
 
 /// Opens a device for a moment to see what it can do.
@@ -134,16 +156,23 @@ mod tests {
     #[test]
     fn usb_comes_before_a_hat_before_headphones_before_hdmi() {
         let mut cards = [
-            rank("vc4hdmi0", "vc4-hdmi"),
-            rank("Headphones", "bcm2835_headpho"),
-            rank("sndrpihifiberry", "RPi-simple"),
-            rank("DAC", "USB-Audio"),
+            rank("vc4hdmi0", "vc4-hdmi", 0, 0),
+            rank("Headphones", "bcm2835_headpho", 0, 0),
+            rank("sndrpihifiberry", "RPi-simple", 0, 0),
+            rank("DAC", "USB-Audio", 0, 0),
+            rank("NVidia", "HDA-Intel", 0, 3),
         ];
         cards.sort();
         let names: Vec<_> = cards.iter().map(|(_, name)| name.as_str()).collect();
         assert_eq!(
             names,
-            ["hw:CARD=DAC", "hw:CARD=sndrpihifiberry", "hw:CARD=Headphones", "hdmi:CARD=vc4hdmi0"]
+            [
+                "hw:CARD=DAC",
+                "hw:CARD=NVidia,DEV=3",
+                "hw:CARD=sndrpihifiberry",
+                "hw:CARD=Headphones",
+                "hdmi:CARD=vc4hdmi0"
+            ]
         );
     }
 

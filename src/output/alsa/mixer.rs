@@ -7,9 +7,17 @@ use alsa::Round;
 use alsa::mixer::{MilliBel, Mixer, Selem, SelemChannelId, SelemId};
 use alsa::poll::{Descriptors, pollfd};
 
-/// Controls that change what is heard, the likeliest first; as DAC chips and cards name them.
+/// Controls that change what is heard, the likeliest first; as DAC chips and cards name them. Where a card has both,
+/// `Master` is the chip's, and `PCM` may be one that alsa-lib makes for `default` alone.
 const NAMES: [&str; 9] =
-    ["Digital", "PCM", "Master", "Headphone", "Speaker", "Line Out", "Line", "Playback", "DAC"];
+    ["Digital", "Master", "PCM", "Headphone", "Speaker", "Line Out", "Playback", "DAC", "Analogue"];
+/// Words in the names of controls that change something else, though they count as playback: what is heard of an input,
+/// one of many channels, a tone. Cards on USB call the one control that they have whatever their maker likes.
+const SOMETHING_ELSE: [&str; 24] = [
+    "mic", "capture", "input", "line in", "aux", "cd", "phono", "sidetone", "side", "loopback", "monitor",
+    "beep", "boost", "bass", "treble", "tone", "eq", "surround", "center", "centre", "lfe", "iec958", "adc",
+    "bypass",
+];
 /// The most descriptors that a mixer may have.
 const MOST: usize = 8;
 /// What is below this is no step of a scale, in dB.
@@ -34,6 +42,8 @@ pub(in crate::output) struct HardwareVolume {
 pub(in crate::output) struct Reading {
     /// From 0 to 1, as people hear it.
     pub volume: f64,
+    /// The card's own number for it.
+    pub step: i64,
     pub muted: bool,
 }
 
@@ -87,7 +97,12 @@ impl HardwareVolume {
             Some((volume, at)) if at == step => volume,
             _ => self.volume_of(f64::from(control.get_playback_vol_db(channel).ok()?.to_db())),
         };
-        Some(Reading { volume, muted })
+        Some(Reading { volume, step, muted })
+    }
+
+    /// What was asked for in an earlier opening, and the step that it became.
+    pub fn recall(&mut self, volume: f64, step: i64) {
+        self.asked = Some((volume, step));
     }
 
     /// Sets it, all channels alike; None when the card is gone.
@@ -158,32 +173,56 @@ impl HardwareVolume {
 
 /// The control by the name that the configuration says, or the likeliest that has a scale.
 fn choose(mixer: &Mixer, wanted: Option<&str>) -> Option<SelemId> {
-    let rank = |name: &str| match wanted {
+    let place = |name: &str| match wanted {
         Some(wanted) => (name == wanted).then_some(0),
-        None => Some(NAMES.iter().position(|known| *known == name).unwrap_or(NAMES.len())),
+        None => rank(name),
     };
     let usable = mixer.iter().filter_map(Selem::new).filter_map(|control| {
         let (min, max) = control.get_playback_db_range();
         let is_volume = control.has_playback_volume() && max > min;
         let id = control.get_id();
-        let rank = rank(id.get_name().ok()?)?;
-        is_volume.then_some((rank, id))
+        let place = place(id.get_name().ok()?)?;
+        is_volume.then_some((place, id))
     });
-    usable.min_by_key(|(rank, _)| *rank).map(|(_, id)| id)
+    usable.min_by_key(|(place, _)| *place).map(|(_, id)| id)
+}
+
+/// How likely a control is the volume, by its name, 0 before all others; None where it is something else.
+fn rank(name: &str) -> Option<usize> {
+    if let Some(known) = NAMES.iter().position(|known| *known == name) {
+        return Some(known);
+    }
+    let lower = name.to_lowercase();
+    let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).collect();
+    let is_in =
+        |other: &&str| if other.contains(' ') { lower.contains(other) } else { words.contains(other) };
+    (!SOMETHING_ELSE.iter().any(is_in)).then_some(NAMES.len())
 }
 
 fn channel(control: &Selem<'_>) -> Option<SelemChannelId> {
     SelemChannelId::all().iter().copied().find(|channel| control.has_playback_channel(*channel))
 }
 
-/// The mixer of the card that will probably be opened.
-pub(in crate::output) fn first_mixer(names: &[String]) -> Option<String> {
-    mixer_of(super::list::candidates(names).first()?)
+/// The device that will probably be opened, and its mixer.
+pub(in crate::output) fn first_mixer(names: &[String]) -> Option<(String, Option<String>)> {
+    let first = super::list::candidates(names).into_iter().next()?;
+    let mixer = mixer_of(&first);
+    Some((first, mixer))
 }
 
-/// The card whose mixer belongs to a PCM, by the PCM's name; None for names that say none.
+/// The name of a device's volume control, where it has one with a scale in dB.
+pub(in crate::output) fn control_name(pcm: &str) -> Option<String> {
+    Some(HardwareVolume::open(&mixer_of(pcm)?, None)?.name())
+}
+
+/// The mixer that belongs to a PCM, by the PCM's name; None for names that say none. There may be none of that name.
 pub(in crate::output) fn mixer_of(pcm: &str) -> Option<String> {
-    let (kind, arguments) = pcm.split_once(':')?;
+    // Their volume is that of a sound server, for all programs, or of nobody knows which card.
+    const SHARED: [&str; 6] = ["default", "sysdefault", "pulse", "pipewire", "jack", "null"];
+    let Some((kind, arguments)) = pcm.split_once(':') else {
+        // ALSA's custom: who defines a PCM defines the control for it under the same name.
+        return (!SHARED.contains(&pcm)).then(|| pcm.to_owned());
+    };
     let of_cards = ["hw", "plughw", "hdmi", "iec958", "sysdefault", "front", "dmix", "softvol"];
     if !of_cards.contains(&kind) {
         return None;
@@ -205,7 +244,18 @@ mod tests {
         assert_eq!(leads("hw:CARD=DAC,DEV=0").as_deref(), Some("hw:CARD=DAC"));
         assert_eq!(leads("plughw:1,0").as_deref(), Some("hw:1"));
         assert_eq!(leads("hdmi:CARD=vc4hdmi0").as_deref(), Some("hw:CARD=vc4hdmi0"));
+        assert_eq!(leads("kitchen").as_deref(), Some("kitchen"));
         assert_eq!(leads("default"), None);
         assert_eq!(leads("hw:"), None);
+    }
+
+    #[test]
+    fn a_control_of_an_unknown_name_counts_unless_its_name_speaks_against_it() {
+        assert!(rank("Digital") < rank("Master") && rank("Master") < rank("PCM"));
+        assert_eq!(rank("Acme DAC 3 Pro "), Some(NAMES.len()));
+        for other in ["Mic", "Mic Boost", "Line In", "Sidetone", "Beep", "EQ", "PCM Surround", "Headset Mic"]
+        {
+            assert_eq!(rank(other), None, "{other}");
+        }
     }
 }

@@ -9,15 +9,17 @@ mod order;
 mod params;
 mod poll;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use alsa::pcm::PCM;
 use alsa::{Direction, Output as Text};
 
+use super::devices::DeviceAbilities;
 use super::format::{Abilities, CardFormat, SourceFormat};
 pub(super) use fault::{Fault, OpenError};
 pub(super) use list::{list_devices, probe_device};
-pub(super) use mixer::{HardwareVolume, MixerWoken, Reading, first_mixer};
+pub(super) use mixer::{HardwareVolume, MixerWoken, Reading, control_name, first_mixer, mixer_of};
 pub(super) use poll::Poller;
 
 /// A device that is open and set up.
@@ -34,6 +36,10 @@ pub(super) struct Device {
     pub mixer: Option<String>,
     /// True where ALSA may convert samples before they reach the card.
     pub converts: bool,
+    /// What it can do by itself.
+    pub offers: Arc<DeviceAbilities>,
+    /// Why a device that comes before this one could not be opened.
+    pub instead_of: Option<String>,
     /// True for `null` and `file`, which take everything at once and always poll ready.
     pub instant: bool,
     frame_bytes: usize,
@@ -58,13 +64,23 @@ pub(super) fn silence_library() {
 }
 
 impl Device {
-    /// Opens the first of `names` that can be used and sets it up for `source` with about `buffer` of frames.
-    pub fn open(names: &[String], source: &SourceFormat, buffer: Duration) -> Result<Device, OpenError> {
+    /// Opens the first of `names` that can be used and sets it up for `source` with about `buffer` of frames. Those
+    /// behind `last` are left alone.
+    pub fn open(
+        names: &[String],
+        last: Option<&str>,
+        source: &SourceFormat,
+        buffer: Duration,
+    ) -> Result<Device, OpenError> {
         silence_library();
         let mut first: Option<OpenError> = None;
-        for name in list::candidates(names) {
+        let mut names = list::candidates(names);
+        if let Some(at) = names.iter().position(|name| Some(name.as_str()) == last) {
+            names.truncate(at + 1);
+        }
+        for name in names {
             match Device::open_one(&name, source, buffer) {
-                Ok(device) => return Ok(device),
+                Ok(device) => return Ok(Device { instead_of: first.map(|e| e.message), ..device }),
                 // Somebody uses the preferred device: wait for it instead of surprising the house with another.
                 Err(e) if e.is_busy() => return Err(e),
                 Err(e) => first = first.or(Some(e)),
@@ -78,11 +94,15 @@ impl Device {
             return Err(OpenError::bad_name(name));
         }
         let pcm = PCM::new(name, Direction::Playback, true).map_err(|e| OpenError::open(name, e))?;
-        let set = params::set_up(&pcm, source, buffer).map_err(|e| OpenError::params(name, e))?;
+        let refused = |e| OpenError::params(name, e);
+        let offers = Arc::new(params::offered(&pcm).map_err(refused)?);
+        let set = params::set_up(&pcm, source, buffer).map_err(refused)?;
         let (kind, converts) = describe(&pcm, name);
         let is_hardware = kind == Kind::Hardware;
         let card = || pcm.info().ok().map(|info| info.get_card()).filter(|card| *card >= 0);
-        let mixer = mixer::mixer_of(name).or_else(|| card().map(|card| format!("hw:{card}")));
+        let by_name = || mixer::mixer_of(name);
+        let by_card = || card().map(|card| format!("hw:{card}"));
+        let mixer = if name.contains(':') { by_name().or_else(by_card) } else { by_card().or_else(by_name) };
         Ok(Device {
             name: name.to_owned(),
             card: set.card,
@@ -91,6 +111,8 @@ impl Device {
             period: set.period,
             mixer,
             converts,
+            offers,
+            instead_of: None,
             instant: kind == Kind::Instant,
             frame_bytes: set.card.sample.bytes() * usize::from(set.card.channels),
             order: order::of_card(&pcm, set.card.channels, is_hardware),

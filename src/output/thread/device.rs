@@ -1,13 +1,14 @@
 //! Opening, losing and getting back the device.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 
 use super::play::DRAIN_GRACE;
 use super::{Flow, OutputThread, RingFor};
-use crate::output::alsa::{Device, Fault, OpenError};
+use crate::output::alsa::{Device, Fault, OpenError, first_mixer};
 use crate::output::format::SourceFormat;
 use crate::output::marks::{Event, Note, Prepared, What};
 use crate::output::playhead::{duration, frames, now_ns};
@@ -22,6 +23,11 @@ const BUFFER_ORDINARY: Duration = Duration::from_millis(500);
 /// The first wait before a lost device is tried again; doubles to the last.
 const FIRST_RETRY: Duration = Duration::from_millis(250);
 const LAST_RETRY: Duration = Duration::from_secs(10);
+/// A device that went away is waited for so long before the next of the list is used: a plug that is pushed in better, a
+/// cable that is moved and a reset of USB take about a second or two.
+const PREFERRED_FOR: Duration = Duration::from_secs(3);
+/// How long somebody who looks at a device is waited for.
+const LOOK_AT_MOST: Duration = Duration::from_millis(500);
 /// After a change below /dev/snd: udev still has to give the device to the group.
 const SETTLE: Duration = Duration::from_millis(100);
 /// Recoveries without a frame played in between before a device is given up.
@@ -42,6 +48,16 @@ pub(super) struct Lost {
     backoff: Duration,
     /// The last change of format that was tried in vain.
     request: u64,
+    /// The device that went away, and when.
+    awaited: Option<(String, Instant)>,
+}
+
+impl Lost {
+    /// The device that is to come back before those behind it are tried.
+    fn awaited(&self) -> Option<&str> {
+        let awaited = self.awaited.as_ref().filter(|(_, since)| since.elapsed() < PREFERRED_FOR);
+        awaited.map(|(name, _)| name.as_str())
+    }
 }
 
 impl OutputThread {
@@ -98,9 +114,13 @@ impl OutputThread {
     /// Another device is wanted: lets go of the present one, so that the next frame goes there.
     pub(super) fn select(&mut self) {
         let selected = self.shared.selected();
-        let is_open = |name: &String| self.device.as_ref().is_some_and(|device| device.name == *name);
-        let stays = selected.as_ref().is_some_and(is_open);
+        // What would be opened is open already: nothing is interrupted.
+        let first = selected.clone().or_else(|| Some(first_mixer(&self.settings.device)?.0));
+        let stays = self.device.as_ref().is_some_and(|device| Some(&device.name) == first.as_ref());
         self.selected = selected;
+        if let Some(lost) = &mut self.lost {
+            lost.awaited = None;
+        }
         if self.device.is_some() && !stays {
             if self.flow != Flow::Stopped {
                 self.halt();
@@ -114,8 +134,12 @@ impl OutputThread {
     fn open(&mut self, source: &SourceFormat, request: u64) -> bool {
         let selected = self.selected.iter().chain(&self.settings.device);
         let names: Vec<String> = selected.cloned().collect();
-        match Device::open(&names, source, self.buffer()) {
+        let shared = Arc::clone(&self.shared);
+        let _turn = own_turn(&shared.looking);
+        let last = self.lost.as_ref().and_then(Lost::awaited);
+        match Device::open(&names, last, source, self.buffer()) {
             Ok(device) => {
+                self.feed.keep(2 * device.buffer);
                 self.device = Some(device);
                 self.opened(source);
                 if self.lost.take().is_some() {
@@ -151,12 +175,14 @@ impl OutputThread {
             card: Some(card),
             mixer: device.mixer.clone(),
             converts: device.converts,
+            offers: Arc::clone(&device.offers),
         };
         let event = Event::Opened {
             device: device.name.clone(),
             card,
             bit_perfect: why.is_none(),
             reason: why.unwrap_or_default(),
+            instead_of: device.instead_of.clone().unwrap_or_default(),
         };
         self.set_opened(opened);
         self.event(event);
@@ -188,6 +214,8 @@ impl OutputThread {
         }
         let buffer = self.buffer();
         let reused = match &mut self.device {
+            // The gap is there anyway: the device that is preferred may be back.
+            Some(device) if device.instead_of.is_some() => false,
             // Opened in vain for frames of another format, but right for these.
             Some(device) if device.abilities.choose(&format) == Some(device.card) => true,
             Some(device) => device.set_up(&format, buffer).is_ok(),
@@ -342,6 +370,9 @@ impl OutputThread {
         let name = self.device.as_ref().map(|d| d.name.clone()).unwrap_or_default();
         self.close();
         self.unusable(OpenError::lost(&name, unplugged), 0);
+        if let Some(lost) = &mut self.lost {
+            lost.awaited = Some((name, Instant::now()));
+        }
     }
 
     /// Says once that there is no device, and plans the next attempt.
@@ -354,7 +385,8 @@ impl OutputThread {
                 lost.request = request;
             }
             None => {
-                self.lost = Some(Lost { retry_at: now + FIRST_RETRY, backoff: FIRST_RETRY, request });
+                let retry_at = now + FIRST_RETRY;
+                self.lost = Some(Lost { retry_at, backoff: FIRST_RETRY, request, awaited: None });
                 self.event(Event::DeviceGone { message: e.message, why: e.why });
             }
         }
@@ -394,6 +426,18 @@ impl OutputThread {
     /// True if somebody waits for the device.
     fn is_wanted(&mut self) -> bool {
         self.feed.waits_for_set_up() || (!self.paused && self.ring.is_some() && self.feed.has_frames())
+    }
+}
+
+/// Waits until nobody looks at a device; not for one whose driver hangs.
+fn own_turn(looking: &Mutex<()>) -> Option<MutexGuard<'_, ()>> {
+    let since = Instant::now();
+    loop {
+        match looking.try_lock() {
+            Ok(turn) => return Some(turn),
+            Err(_) if since.elapsed() > LOOK_AT_MOST => return None,
+            Err(_) => std::thread::sleep(Duration::from_millis(2)),
+        }
     }
 }
 

@@ -17,6 +17,8 @@ const SILENCE_AT: Duration = Duration::from_millis(30);
 pub(super) const DRAIN_GRACE: Duration = Duration::from_millis(500);
 /// A device that takes everything at once is empty all the time; it is called empty only after this.
 const INSTANT_GRACE: Duration = Duration::from_millis(100);
+/// How long a card waits for its volume, from its opening on. A mixer that hangs must not cost the music.
+const VOLUME_AT_MOST: Duration = Duration::from_millis(500);
 /// A running card that has not moved for this long is stuck.
 const STUCK: Duration = Duration::from_secs(1);
 
@@ -65,7 +67,18 @@ impl OutputThread {
         if self.paused || !self.feed.has_frames() || !self.has_refilled() || !self.ensure_open() {
             return;
         }
+        if self.volume_patience().is_some() {
+            return;
+        }
         self.prepare_card();
+    }
+
+    /// How long a card that was away is still given to get back the volume that it had: it may be as loud as it can.
+    fn volume_patience(&self) -> Option<Duration> {
+        if self.device.is_none() || !self.shared.volume_is_away.load(std::sync::atomic::Ordering::SeqCst) {
+            return None;
+        }
+        VOLUME_AT_MOST.checked_sub(self.stopped.elapsed()).filter(|left| !left.is_zero())
     }
 
     pub(super) fn has_refilled(&mut self) -> bool {
@@ -299,7 +312,8 @@ impl OutputThread {
             Flow::Stopped => {
                 let refills = !self.paused && self.feed.has_frames();
                 let refill = self.refill.patience(Instant::now()).filter(|_| refills);
-                let timeout = self.until_device_matters().into_iter().chain(refill).min();
+                let volume = self.volume_patience();
+                let timeout = self.until_device_matters().into_iter().chain(refill).chain(volume).min();
                 Sleep { timeout, card: false }
             }
             // With frames at hand it fills because the card failed while it was being fed: that goes on at once.
