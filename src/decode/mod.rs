@@ -6,6 +6,7 @@
 //! cut into tracks plays as one again.
 
 mod error;
+mod foreign;
 mod input;
 mod link;
 mod mpeg;

@@ -15,6 +15,7 @@ use symphonia::core::meta::MetadataOptions;
 use symphonia::default::{formats, meta};
 
 use super::error::DecodeError;
+use super::foreign;
 use super::input::{Handle, Hints, Source};
 use super::mpeg::Index;
 
@@ -140,6 +141,9 @@ pub(super) fn open(
     seekable: &Arc<AtomicBool>,
 ) -> std::result::Result<(Reader, Container), DecodeError> {
     let head = read_head(source, seekable)?;
+    if let Some(refusal) = foreign::refusal(&head) {
+        return Err(refusal);
+    }
     let guess = Container::guess(&head, hints);
     seekable.store(guess.opens_seekable(), std::sync::atomic::Ordering::Relaxed);
     source.set_index(if source.is_seekable() { guess.index(&head) } else { None });
@@ -158,7 +162,7 @@ pub(super) fn open(
         }
         Err(e) => {
             check_input(source)?;
-            Err(not_audio(e, guess, &head))
+            Err(foreign::late_refusal(&head).unwrap_or_else(|| not_audio(e, guess, &head)))
         }
     }
 }
@@ -211,8 +215,8 @@ fn container_of(reader: &dyn FormatReader) -> Container {
 fn read_head(source: &Source, seekable: &Arc<AtomicBool>) -> std::result::Result<Vec<u8>, DecodeError> {
     let mut handle = source.handle(seekable);
     handle.seek(SeekFrom::Start(0)).map_err(|told| source.cause(told))?;
-    let mut head = Vec::with_capacity(16);
-    handle.take(16).read_to_end(&mut head).map_err(|told| source.cause(told))?;
+    let mut head = Vec::with_capacity(foreign::HEAD);
+    handle.take(foreign::HEAD as u64).read_to_end(&mut head).map_err(|told| source.cause(told))?;
     Ok(head)
 }
 
