@@ -177,6 +177,11 @@ impl Source {
         self.lock().input.at_hand(from)
     }
 
+    /// Whether nothing of the track would have to be waited for.
+    pub(super) fn is_at_hand(&self) -> bool {
+        self.at_hand(0) >= self.len.unwrap_or(u64::MAX)
+    }
+
     /// The format is known: the beginning need not be kept any longer.
     pub(super) fn stop_recording(&self) {
         self.lock().recording = false;

@@ -10,6 +10,7 @@ use symphonia::core::formats::{FormatReader, Track, TrackType};
 use symphonia::core::packet::Packet;
 use symphonia::core::units::{Duration, TimeBase, Timestamp};
 
+use super::blocks::{self, Blocks, Lengths, Note, Numbers};
 use super::error::DecodeError;
 use super::quirks::{mp4, ogg, opus};
 use super::registry::{self, Container};
@@ -49,6 +50,10 @@ pub(super) struct Link {
     pub(super) delay: u64,
     /// What is to be added to the labels of a demuxer that began in the middle.
     pub(super) shift: i64,
+    /// What was counted, where the container tells only about when a packet begins.
+    pub(super) blocks: Option<Blocks>,
+    /// How sure the numbers since the last jump are, where there are blocks.
+    numbers: Numbers,
 }
 
 /// What a packet gave.
@@ -99,6 +104,8 @@ impl Link {
             container,
             delay: track.delay.map_or(0, u64::from),
             shift: 0,
+            blocks: (container == Container::Mkv).then(Blocks::default),
+            numbers: Numbers::Counted,
         };
         link.place(track, head.map_or(0, |head| i64::from(head.pre_skip)), layout, tags);
         Ok(link)
@@ -170,6 +177,19 @@ impl Link {
         })
     }
 
+    /// Whether the numbers of frames since the last jump are sure.
+    pub(super) fn is_sure(&self) -> bool {
+        self.has_exact_labels() || self.blocks.is_some() && self.numbers != Numbers::Timed
+    }
+
+    /// What tells how many frames packets give, where that needs no decoding.
+    pub(super) fn lengths(&self) -> Option<Lengths> {
+        let bits = self.params.bits_per_coded_sample.or(self.params.bits_per_sample);
+        let bytes =
+            bits.filter(|_| is_pcm(self.codec_id)).map(|bits| bits / 8 * u32::from(self.format.channels));
+        Lengths::of(&self.params, bytes)
+    }
+
     fn to_frames(&self, ts: i64) -> i64 {
         let Some(tb) = self.time_base.filter(|_| !self.has_exact_labels()) else { return ts };
         let scaled = i128::from(ts) * i128::from(tb.numer.get()) * i128::from(self.format.rate);
@@ -206,6 +226,9 @@ impl Link {
         self.codec.reset();
         self.raw_next = None;
         self.landed = None;
+        if let Some(blocks) = &mut self.blocks {
+            blocks.wait_for(None);
+        }
     }
 
     /// Takes another decoder of the same kind, which knows nothing of what was before.
@@ -219,7 +242,10 @@ impl Link {
     pub(super) fn decode(&mut self, mut packet: Packet, padding: u64) -> Result<Outcome, DecodeError> {
         // Elsewhere it may come from a guess at the length.
         let trim_end = if self.container == Container::Ogg { packet.trim_end.get() } else { padding };
-        let label = self.label(&packet);
+        let (label, ts) = (self.label(&packet), packet.pts.get());
+        if self.blocks.as_ref().is_some_and(|blocks| blocks.pass_over(ts)) {
+            return Ok(Outcome::Nothing);
+        }
         // Trimming happens here, by frame numbers; decoders differ in what they trim.
         (packet.trim_start, packet.trim_end) = (Duration::ZERO, Duration::ZERO);
         let decoded = match self.codec.decode(&packet) {
@@ -242,19 +268,30 @@ impl Link {
                 return Ok(Outcome::Lost(e.to_string()));
             }
         };
+        let told = self.blocks.as_mut().and_then(|blocks| blocks.arrive(ts));
+        if let Some(end) = told {
+            self.raw_next = Some(end.saturating_sub_unsigned(frames as u64));
+        }
         if frames == 0 || channels == 0 || rate == 0 {
             return Ok(Outcome::Nothing);
         }
         self.format.rate = rate;
         self.format.channels = u16::try_from(channels).unwrap_or(u16::MAX);
+        if self.blocks.is_some() {
+            self.count(label, told.is_some());
+        }
         let raw = self.number(label);
-        self.raw_next = Some(raw.saturating_add(frames as i64));
+        let end = raw.saturating_add(frames as i64);
+        self.raw_next = Some(end);
+        if let Some(blocks) = self.blocks.as_mut().filter(|_| self.numbers == Numbers::Counted) {
+            blocks.pass(Note { ts, end }, frames as u32);
+        }
         Ok(Outcome::Sound { raw, frames, trim_end: trim_end.min(frames as u64) })
     }
 
     /// The raw frame that a packet begins with, by the container.
     fn label(&self, packet: &Packet) -> i64 {
-        if self.container == Container::Ogg && self.codec_id == id::CODEC_ID_FLAC {
+        if matches!(self.container, Container::Ogg | Container::Mkv) && self.codec_id == id::CODEC_ID_FLAC {
             // STREAMINFO begins with the block size.
             let block = self.params.extra_data.as_deref().and_then(|info| info.first_chunk());
             let block = block.map(|&size| u64::from(u16::from_be_bytes(size)));
@@ -263,6 +300,41 @@ impl Link {
             }
         }
         self.to_frames(packet.pts.get()).saturating_add(self.shift)
+    }
+
+    /// Finds out how sure the number of a packet will be that says `label`, and its number if the label alone is less
+    /// than that.
+    fn count(&mut self, label: i64, awaited: bool) {
+        self.numbers = match self.raw_next {
+            _ if self.codec_id == id::CODEC_ID_FLAC => Numbers::Told,
+            Some(_) if awaited => Numbers::Counted,
+            Some(next) if label.saturating_sub(next) > self.tolerance() => {
+                if let Some(blocks) = self.blocks.as_mut().filter(|_| self.numbers == Numbers::Counted) {
+                    blocks.tear();
+                }
+                Numbers::Timed
+            }
+            Some(_) => self.numbers,
+            None if self.origin.is_none_or(|origin| origin == label) => Numbers::Counted,
+            None => match self.on_grid(label) {
+                Some(raw) => {
+                    self.raw_next = Some(raw);
+                    Numbers::Told
+                }
+                None => Numbers::Timed,
+            },
+        };
+    }
+
+    /// The raw frame that a packet with a rounded label begins with, if all packets have one length.
+    fn on_grid(&self, label: i64) -> Option<i64> {
+        let each = i64::from(self.blocks.as_ref()?.each().filter(|_| blocks::is_even(self.codec_id))?);
+        let behind = label.saturating_sub(self.origin?);
+        let raw = behind.saturating_add(each / 2).div_euclid(each).saturating_mul(each);
+        // Of a millisecond, and one for rounding once more.
+        let rounding = i64::from(self.format.rate / 1000 + 1);
+        let fits = each > 2 * rounding && raw.abs_diff(behind) <= rounding.unsigned_abs();
+        fits.then_some(self.origin?.saturating_add(raw))
     }
 
     /// The raw frame of a packet that says `label` and gave sound.
@@ -283,6 +355,11 @@ impl Link {
         };
         self.landed.get_or_insert(raw);
         raw
+    }
+
+    /// Whether something is missing between raw frame `next` and a packet of this time.
+    pub(super) fn is_gap(&self, ts: i64, next: i64) -> bool {
+        self.to_frames(ts).saturating_sub(next) > self.tolerance()
     }
 
     /// By how many frames a label may run ahead before it means that something is missing.

@@ -5,6 +5,7 @@
 //! folder. What those get wrong is put right in [`source`] and [`quirks`], so that a recording that was
 //! cut into tracks plays as one again.
 
+mod blocks;
 mod error;
 mod foreign;
 mod input;

@@ -18,6 +18,7 @@ use super::tags::{self, Tags};
 use crate::dsp::{Level, Loudness};
 use crate::track::{SourceFormat, TrackInfo};
 
+mod counted;
 mod entrance;
 mod jump;
 

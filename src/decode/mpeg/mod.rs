@@ -5,3 +5,8 @@ mod index;
 mod toc;
 
 pub(super) use index::{Entrance, Index};
+
+/// Frames of PCM in one frame of MPEG audio.
+pub(super) fn samples_of_mpeg(frame: &[u8]) -> Option<u32> {
+    header::Kind::Mpeg.parse(frame).map(|frame| frame.samples)
+}

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use symphonia::core::formats::{SeekMode, SeekTo};
+use symphonia::core::units::Timestamp;
 
 use super::{Decoder, Landed};
 use crate::decode::error::DecodeError;
@@ -34,7 +35,7 @@ impl Decoder {
         }
         self.fill()?;
         let frame = self.position();
-        Ok(Landed { frame, exact: self.link.has_exact_labels() && !self.guessed })
+        Ok(Landed { frame, exact: self.link.is_sure() && !self.guessed })
     }
 
     /// Reads on to a frame that lies ahead.
@@ -47,7 +48,7 @@ impl Decoder {
 
     /// Leaves the first wanted packet pending, or stands at the end.
     fn jump(&mut self, frame: u64) -> Result<(), DecodeError> {
-        if self.jump_by_index(frame)? {
+        if self.jump_by_index(frame)? || self.jump_by_count(frame)? {
             return Ok(());
         }
         let must_build = self.ended
@@ -89,7 +90,16 @@ impl Decoder {
 
     /// Lets the demuxer jump to raw frame `target` and reads up to `frame`; false if that is not possible.
     fn try_jump(&mut self, frame: u64, target: i64) -> Result<bool, DecodeError> {
-        let to = SeekTo::Timestamp { ts: self.link.to_timestamp(target), track_id: self.link.track_id };
+        if !self.send_reader(self.link.to_timestamp(target))? {
+            return Ok(false);
+        }
+        self.want = frame;
+        self.fill()
+    }
+
+    /// Lets the demuxer jump to about this time, and forgets what was before; false if that is not possible.
+    pub(super) fn send_reader(&mut self, ts: Timestamp) -> Result<bool, DecodeError> {
+        let to = SeekTo::Timestamp { ts, track_id: self.link.track_id };
         // By a damaged seek table symphonia looks between an end and a beginning behind it, for ever.
         self.source.limit_seeks((self.container == Container::Flac).then_some(MOST_SEEKS));
         let sought = self.reader.seek(SeekMode::Accurate, to);
@@ -102,9 +112,9 @@ impl Decoder {
         }
         self.link.reset();
         self.held = None;
-        (self.jumped, self.ended, self.want) = (true, false, frame);
+        (self.jumped, self.ended) = (true, false);
         self.pending.clear();
-        self.fill()
+        Ok(true)
     }
 
     /// Whether an Ogg file holds more than one stream.
@@ -120,7 +130,7 @@ impl Decoder {
     }
 
     /// Begins at the track's first byte with a new reader.
-    fn rebuild(&mut self) -> Result<(), DecodeError> {
+    pub(super) fn rebuild(&mut self) -> Result<(), DecodeError> {
         self.seekable.store(true, Ordering::Relaxed);
         let reader = registry::open_as(self.container, self.source.handle(&self.seekable));
         if let Some(failure) = self.source.take_failure() {
@@ -134,6 +144,7 @@ impl Decoder {
             // The next packet may not be the first, by which these were found.
             (self.link.start, self.link.origin) = (known.start, known.origin);
             self.link.frames = self.link.frames.or(known.frames);
+            self.link.blocks = known.blocks;
         }
         self.entangled = self.is_entangled(&self.reader)?;
         self.link.frames = self.link.frames.filter(|_| !self.entangled);

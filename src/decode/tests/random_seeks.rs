@@ -46,6 +46,14 @@ fn files() -> Vec<(PathBuf, Option<f64>)> {
         (made("plain.ogg", &["oggenc", "-Q", "-q6", "-o", "OUT", "IN"]), None),
         (ffmpeg(&pcm, "aac.m4a", &["-c:a", "aac", "-b:a", "192k"]), Some(-45.0)),
         (ffmpeg(&pcm, "plain.aac", &["-c:a", "aac", "-b:a", "192k"]), Some(-45.0)),
+        (ffmpeg(&pcm, "alac.caf", &["-c:a", "alac"]), None),
+        (ffmpeg(&pcm, "vorbis.webm", &["-c:a", "libvorbis", "-q:a", "6"]), None),
+        (ffmpeg(&pcm, "flac.mka", &["-c:a", "flac"]), None),
+        (ffmpeg(&pcm, "pcm.mka", &["-c:a", "pcm_s16le"]), None),
+        (ffmpeg(&pcm, "alac.mka", &["-c:a", "alac"]), None),
+        (ffmpeg(&pcm, "mp3.mka", &["-c:a", "libmp3lame", "-b:a", "192k"]), None),
+        (ffmpeg(&pcm, "aac.mka", &["-c:a", "aac", "-b:a", "192k"]), Some(-45.0)),
+        (ffmpeg(&opus, "opus.webm", &["-c:a", "libopus", "-b:a", "160k"]), Some(-60.0)),
         (encoded(&opus, "seeks.opus", &["opusenc", "--quiet", "--bitrate", "160", "IN", "OUT"]), Some(-60.0)),
     ]
 }
