@@ -14,11 +14,12 @@ struct Able {
 
 const ALL_FORMATS: &[&str] = &["S32_LE", "S24_3LE", "S24_LE", "S16_LE"];
 const ALL_RATES: &[u32] = &[
-    8_000, 11_025, 16_000, 22_050, 32_000, 44_100, 48_000, 88_200, 96_000, 176_400, 192_000, 352_800, 384_000,
+    8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 37_800, 44_100, 48_000, 64_000, 88_200, 96_000,
+    176_400, 192_000, 352_800, 384_000,
 ];
 const ALL_CHANNELS: &[u32] = &[1, 2, 3, 4, 5, 6, 7, 8];
 
-const CARDS: [Able; 8] = [
+const CARDS: [Able; 9] = [
     Able { name: "all", formats: ALL_FORMATS, rates: ALL_RATES, channels: ALL_CHANNELS },
     Able { name: "16 bits", formats: &["S16_LE"], rates: ALL_RATES, channels: ALL_CHANNELS },
     Able { name: "24 bits packed", formats: &["S24_3LE"], rates: ALL_RATES, channels: ALL_CHANNELS },
@@ -26,23 +27,30 @@ const CARDS: [Able; 8] = [
     Able { name: "32 bits", formats: &["S32_LE"], rates: ALL_RATES, channels: ALL_CHANNELS },
     Able { name: "48 kHz", formats: ALL_FORMATS, rates: &[48_000], channels: ALL_CHANNELS },
     Able { name: "stereo", formats: ALL_FORMATS, rates: ALL_RATES, channels: &[2] },
+    Able { name: "mono", formats: ALL_FORMATS, rates: ALL_RATES, channels: &[1] },
     Able { name: "8 channels", formats: &["S24_3LE"], rates: &[44_100, 48_000], channels: &[8] },
 ];
 
 /// Rate, bits, channels.
-const SOURCES: [(u32, u32, usize); 15] = [
+const SOURCES: [(u32, u32, usize); 20] = [
     (8_000, 8, 1),
     (11_025, 16, 2),
+    (12_000, 16, 2),
     (16_000, 16, 1),
     (22_050, 16, 2),
+    (24_000, 24, 2),
     (32_000, 16, 2),
+    // Of a disc, and no rate that is asked of cards.
+    (37_800, 16, 2),
     (44_100, 16, 2),
     (44_100, 24, 2),
     (44_100, 32, 2),
     (48_000, 16, 6),
     (48_000, 24, 8),
+    (64_000, 16, 2),
     (88_200, 24, 2),
     (96_000, 24, 6),
+    (176_400, 24, 2),
     (192_000, 24, 2),
     (352_800, 32, 2),
     (384_000, 24, 2),

@@ -25,6 +25,8 @@ pub struct Feeder {
     frames: u32,
     generation: u64,
     next: u32,
+    /// Where this generation began.
+    target: u32,
     begun: bool,
     ended: bool,
     /// Never readable.
@@ -46,6 +48,7 @@ impl Feeder {
             frames,
             generation: 1,
             next: 0,
+            target: 0,
             begun: false,
             ended: false,
             quiet: quiet.into(),
@@ -59,7 +62,8 @@ impl Feeder {
     pub fn seek(&mut self, frame: u32) {
         self.generation += 1;
         self.output.cut(self.generation);
-        (self.next, self.begun, self.ended) = (frame, false, false);
+        (self.next, self.target) = (frame, frame);
+        (self.begun, self.ended, self.finished) = (false, false, false);
     }
 
     /// Does what can be done without waiting.
@@ -101,8 +105,10 @@ impl Feeder {
             match &event {
                 Event::Finished { generation } if *generation == self.generation => self.finished = true,
                 Event::NeedsRestart { generation } if *generation == self.generation => {
-                    let heard = self.output.playhead().map_or(0.0, |p| p.position.as_secs_f64());
-                    self.seek((heard * f64::from(RATE)).round() as u32);
+                    let heard = self.output.playhead().filter(|p| p.generation == self.generation);
+                    let frame =
+                        |position: Duration| (position.as_secs_f64() * f64::from(RATE)).round() as u32;
+                    self.seek(heard.map_or(self.target, |playhead| frame(playhead.position)));
                 }
                 _ => {}
             }

@@ -202,9 +202,11 @@ impl OutputThread {
         self.level_ns = now_ns();
         self.event(Event::Sounding { generation: self.feed.generation });
         self.look();
-        // A card that has played all of it at once has no clock: `null`, `file`, a plugin for tests.
-        let unheard = self.feed.unheard();
-        if let Some(device) = self.device.as_mut().filter(|d| !d.instant && unheard == 0 && given > 64) {
+        // A card that has played all of it at once has no clock: `null`, `file`, a plugin for tests. One that ran dry
+        // has played all, too, and one whose server has not answered yet knows of no delay: these are none.
+        let took_all = self.flow == Flow::Running && self.feed.unheard() == 0 && given > 64;
+        let room = self.level.avail;
+        if let Some(device) = self.device.as_mut().filter(|d| !d.instant && took_all && room >= d.buffer) {
             device.instant = true;
             let _ = realtime::become_ordinary();
         }

@@ -288,6 +288,21 @@ fn a_lost_card_is_waited_for_until_a_person_says_otherwise() {
 }
 
 #[test]
+fn a_card_that_stays_away_for_ten_minutes_is_not_played_on_by_itself() {
+    let mut world = World::with_tracks(1);
+    world.play(1);
+    world.happens(Event::DeviceGone("unplugged".into()));
+    world.pass(Duration::from_secs(599));
+    world.happens(Event::Tick);
+    assert!(!world.wanted().contains(&Effect::Pause));
+    world.pass(Duration::from_secs(2));
+    world.happens(Event::Tick);
+    assert!(world.wanted().contains(&Effect::Pause));
+    world.happens(Event::DeviceBack("back".into()));
+    assert_eq!((world.state().status, world.current()), (Status::Paused, Some(1)));
+}
+
+#[test]
 fn removing_the_current_entry_goes_on_to_the_one_after_it() {
     let mut world = World::with_tracks(3);
     world.play(2);
