@@ -17,6 +17,10 @@ const FOREIGN: &[(&[u8], &str)] = &[
     (b"DSD ", "DSD"),
     (b"FRM8", "DSD"),
     (b"ADIF", "AAC in ADIF"),
+    (b"RF64", "RF64 (WAV beyond 4 GiB)"),
+    (b"BW64", "RF64 (WAV beyond 4 GiB)"),
+    (b"riff\x2e\x91\xcf\x11", "Wave64"),
+    (b"MThd", "MIDI"),
     (b"#!AMR", "AMR"),
     (b"\x30\x26\xb2\x75\x8e\x66\xcf\x11", "Windows Media"),
 ];

@@ -2,18 +2,17 @@
 
 use symphonia::core::audio::GenericAudioBufferRef;
 use symphonia::core::codecs::CodecParameters;
-use symphonia::core::codecs::audio::{
-    AudioCodecId, AudioCodecParameters, AudioDecoder, AudioDecoderOptions, well_known as id,
-};
+use symphonia::core::codecs::audio::{AudioCodecId, AudioCodecParameters, AudioDecoder, well_known as id};
 use symphonia::core::errors::Error;
 use symphonia::core::formats::{FormatReader, Track, TrackType};
 use symphonia::core::packet::Packet;
 use symphonia::core::units::{Duration, TimeBase, Timestamp};
 
 use super::blocks::{self, Blocks, Lengths, Note, Numbers};
+use super::codec::{codec_name, format_of, is_pcm, make_codec};
 use super::error::DecodeError;
-use super::quirks::{mp4, ogg, opus};
-use super::registry::{self, Container};
+use super::quirks::{mkv, mp4, ogg, opus, pcm};
+use super::registry::Container;
 use super::tags::Tags;
 use crate::track::SourceFormat;
 
@@ -75,7 +74,10 @@ impl Link {
     ) -> Result<Link, DecodeError> {
         let track = reader.default_track(TrackType::Audio).ok_or_else(no_sound)?;
         let Some(CodecParameters::Audio(params)) = &track.codec_params else { return Err(no_sound()) };
-        let params = params.clone();
+        let mut params = params.clone();
+        if is_pcm(params.codec) {
+            pcm::put_right(&mut params);
+        }
         let head = match (params.codec, &params.extra_data) {
             (id::CODEC_ID_OPUS, Some(extra)) => opus::Head::parse(extra),
             (id::CODEC_ID_OPUS, None) => opus::Head::plain(params.channels.as_ref().map_or(0, |c| c.count())),
@@ -134,7 +136,7 @@ impl Link {
                 self.start = pre_skip;
                 self.frames = stated.map(|end| end.saturating_sub(pre_skip).max(0) as u64);
             }
-            Container::Mkv => self.start = pre_skip,
+            Container::Mkv => self.start = self.place_mkv(pre_skip, layout.mkv_delay),
             Container::Adts => {}
             Container::Flac | Container::Wav | Container::Aiff | Container::Unknown => {
                 self.frames = track.num_frames;
@@ -148,6 +150,18 @@ impl Link {
     /// Its container speaks of the first of several recordings, as when a station sends files one by one.
     pub(super) fn forget_end(&mut self) {
         (self.end, self.frames) = (None, None);
+    }
+
+    /// How many frames in front are no sound, in Matroska.
+    fn place_mkv(&self, pre_skip: i64, delay: Option<mkv::CodecDelay>) -> i64 {
+        match (self.codec_id, delay) {
+            // The same number stands in both, and nanoseconds are not exact.
+            (id::CODEC_ID_OPUS, _) => pre_skip,
+            (_, Some(delay)) => delay.frames(self.format.rate),
+            // ffmpeg before 6 and mkvmerge say nothing about it.
+            (id::CODEC_ID_AAC, None) => AAC_PRIMING,
+            _ => 0,
+        }
     }
 
     fn place_mp4(&mut self, media: Option<i64>, pre_skip: i64, layout: &mp4::Layout, tags: &Tags) {
@@ -377,68 +391,4 @@ impl Link {
 
 fn no_sound() -> DecodeError {
     DecodeError::NotAudio { found: "it holds no sound track".to_owned() }
-}
-
-fn make_codec(
-    params: &AudioCodecParameters,
-    head: Option<&opus::Head>,
-) -> Result<Box<dyn AudioDecoder>, DecodeError> {
-    if params.codec == id::CODEC_ID_OPUS {
-        let codec = || codec_name(params.codec);
-        let unsupported = |reason: String| DecodeError::Unsupported { codec: codec(), reason };
-        let head = head.ok_or_else(|| unsupported("only up to 7.1 channels are".to_owned()))?;
-        let decoder = opus::OpusDecoder::new(params, head).map_err(|e| unsupported(e.to_string()))?;
-        return Ok(Box::new(decoder));
-    }
-
-    // Vorbis leaves out its first, half block only when it may trim; for the others packets carry no trim.
-    let options = AudioDecoderOptions::default().gapless(true);
-    registry::codecs().make_audio_decoder(params, &options).map_err(|e| DecodeError::Unsupported {
-        codec: codec_name(params.codec),
-        reason: match (params.codec, e) {
-            (id::CODEC_ID_AAC, Error::Unsupported(_)) => "only AAC-LC in mono or stereo is".to_owned(),
-            (_, Error::Unsupported(_)) => "there is no decoder for it".to_owned(),
-            (_, e) => e.to_string(),
-        },
-    })
-}
-
-fn format_of(params: &AudioCodecParameters) -> SourceFormat {
-    let lossy = !matches!(params.codec, id::CODEC_ID_FLAC | id::CODEC_ID_ALAC) && !is_pcm(params.codec);
-    let bits = match (params.codec, &params.extra_data) {
-        _ if lossy => 32,
-        // The depth in ALAC's own configuration, byte 5.
-        (id::CODEC_ID_ALAC, Some(config)) => {
-            // CAF puts two boxes around it.
-            let config = if config.get(4..8) == Some(b"frma") { config.get(24..) } else { Some(&config[..]) };
-            config.and_then(|config| config.get(5)).map_or(32, |&depth| u32::from(depth))
-        }
-        _ => params.bits_per_sample.or(params.bits_per_coded_sample).unwrap_or(32),
-    };
-    SourceFormat {
-        rate: params.sample_rate.unwrap_or(0),
-        channels: params.channels.as_ref().map_or(0, |c| u16::try_from(c.count()).unwrap_or(u16::MAX)),
-        bits: if (1..=32).contains(&bits) { bits as u16 } else { 32 },
-        lossy,
-    }
-}
-
-fn is_pcm(codec: AudioCodecId) -> bool {
-    registry::codecs().get_audio_decoder(codec).is_some_and(|c| c.codec.info.short_name.starts_with("pcm"))
-}
-
-fn codec_name(codec: AudioCodecId) -> String {
-    match codec {
-        id::CODEC_ID_VORBIS => "Vorbis".to_owned(),
-        id::CODEC_ID_OPUS => "Opus".to_owned(),
-        id::CODEC_ID_AC3 => "AC-3".to_owned(),
-        id::CODEC_ID_EAC3 => "E-AC-3".to_owned(),
-        id::CODEC_ID_WMA => "WMA".to_owned(),
-        id::CODEC_ID_WAVPACK => "WavPack".to_owned(),
-        _ if is_pcm(codec) => "PCM".to_owned(),
-        _ => match registry::codecs().get_audio_decoder(codec) {
-            Some(known) => known.codec.info.short_name.to_ascii_uppercase(),
-            None => "this codec".to_owned(),
-        },
-    }
 }

@@ -6,6 +6,7 @@
 //! cut into tracks plays as one again.
 
 mod blocks;
+mod codec;
 mod error;
 mod foreign;
 mod input;

@@ -1,6 +1,8 @@
 //! What the demuxers leave undone, one file for each format.
 
+pub(super) mod aac;
 pub(super) mod mkv;
 pub(super) mod mp4;
 pub(super) mod ogg;
 pub(super) mod opus;
+pub(super) mod pcm;

@@ -221,6 +221,14 @@ fn read_head(source: &Source, seekable: &Arc<AtomicBool>) -> std::result::Result
 }
 
 fn not_audio(e: Error, guess: Container, head: &[u8]) -> DecodeError {
+    if let Error::Unsupported(reason) = e
+        && guess != Container::Unknown
+    {
+        // The demuxers put their own name in front.
+        let reason = reason.rsplit(": ").next().unwrap_or(reason).to_owned();
+        let codec = format!("this {}", format!("{guess:?}").to_ascii_uppercase());
+        return DecodeError::Unsupported { codec, reason };
+    }
     let text = String::from_utf8_lossy(head).trim_start().to_ascii_lowercase();
     let found = match guess {
         _ if head.is_empty() => "it is empty".to_owned(),

@@ -434,7 +434,7 @@ fn open_reader(
 ) -> Result<(Reader, Container, mp4::Layout), DecodeError> {
     let mut hints = hints.clone();
     loop {
-        let opened = scan_mp4(source, seekable)
+        let opened = scan_head(source, seekable)
             .and_then(|layout| registry::open(source, &hints, seekable).map(|opened| (opened, layout)));
         match opened {
             Ok(((reader, container), layout)) => {
@@ -447,10 +447,11 @@ fn open_reader(
     }
 }
 
-/// Looks into an MP4 before the demuxer does; anything else gives an empty layout.
-fn scan_mp4(source: &Source, seekable: &Arc<AtomicBool>) -> Result<mp4::Layout, DecodeError> {
+/// Looks into an MP4 or Matroska file before the demuxer does; anything else gives an empty layout.
+fn scan_head(source: &Source, seekable: &Arc<AtomicBool>) -> Result<mp4::Layout, DecodeError> {
     let limit = (!source.is_seekable()).then_some(FORWARD_SCAN);
-    let layout = mp4::scan(&mut source.handle(seekable), limit).map_err(|told| source.cause(told))?;
+    let mut layout = mp4::scan(&mut source.handle(seekable), limit).map_err(|told| source.cause(told))?;
+    layout.mkv_delay = mkv::scan(&mut source.handle(seekable), limit).map_err(|told| source.cause(told))?;
     if layout.index_behind && !source.is_seekable() {
         return Err(DecodeError::NeedsSeeking);
     }

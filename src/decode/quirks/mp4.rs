@@ -2,13 +2,17 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// What the boxes in front of an MP4's media say.
+use super::mkv::CodecDelay;
+
+/// What stands in front of the media and the demuxers keep to themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(in crate::decode) struct Layout {
     /// Media data came before the index.
     pub(in crate::decode) index_behind: bool,
     /// The sound track's edit.
     pub(in crate::decode) edit: Option<Edit>,
+    /// The sound track's priming in Matroska.
+    pub(in crate::decode) mkv_delay: Option<CodecDelay>,
 }
 
 /// The first edit of a sound track that plays something.

@@ -111,7 +111,27 @@ fn a_codec_that_is_not_there_is_named() {
     let pcm = Pcm::music(48_000, 6, 16, 48_000);
     let bytes = std::fs::read(ffmpeg(&pcm, "surround.m4a", &["-c:a", "aac"])).unwrap();
     let e = error_of(&bytes, true);
-    assert!(e.to_string().contains("mono or stereo"), "{e}");
+    let text = e.to_string();
+    assert!(text.starts_with("AAC-LC cannot be played") && text.contains("it has 6 channels"), "{text}");
+}
+
+#[test]
+fn formats_that_are_not_played_are_named_at_once() {
+    let pcm = Pcm::music(48_000, 2, 16, 48_000);
+    for (name, options, said) in [
+        ("foreign.wv", &["-c:a", "wavpack"][..], "WavPack cannot be played"),
+        ("foreign.tta", &["-c:a", "tta"], "True Audio cannot be played"),
+        ("foreign.wma", &["-c:a", "wmav2"], "Windows Media cannot be played"),
+        ("foreign.w64", &[], "Wave64 cannot be played"),
+        ("rf64.wav", &["-rf64", "always"], "RF64 (WAV beyond 4 GiB) cannot be played"),
+        ("narrow.caf", &["-c:a", "pcm_s8"], "this CAF cannot be played (unsupported bits per channel)"),
+    ] {
+        let bytes = std::fs::read(ffmpeg(&pcm, name, options)).unwrap();
+        for seekable in [true, false] {
+            let text = error_of(&bytes, seekable).to_string();
+            assert!(text.starts_with(said) && text.contains("choose another format"), "{name}: {text}");
+        }
+    }
 }
 
 #[test]
