@@ -89,7 +89,7 @@ def compare_processing(bench, seconds, failures):
     made = tables(PROCESSED, found, f"{seconds} s of FLAC over HTTP, in real time, with something done to the samples")
     made[0].notes.append("volume: each in its own software; the card has no mixer")
     made[0].notes.append("44.1 to 48 kHz, on a card of 48 kHz only: each by its default, which is libsamplerate's fastest sinc for")
-    made[0].notes.append("MPD, swresample for mpv, and soxr at high quality (-u hLE) for squeezelite; then MPD with that as well")
+    made[0].notes.append("MPD and swresample for mpv; then MPD with soxr at high quality")
     return made
 
 

@@ -15,7 +15,7 @@ class Settings:
 
     `volume` is in per cent, `track_gain` in dB as the recording's tag says it (only followed, never searched for, by
     squeezelite), `card_rate` the only rate that the card has. With `well_resampled` MPD, whose default is libsamplerate's
-    fastest converter, takes soxr at high quality, as squeezelite does."""
+    fastest converter, takes soxr at high quality."""
 
     volume: int = 100
     track_gain: float | None = None

@@ -92,8 +92,8 @@ class Squeezelite(Player):
         # The card is given back a second after the end, as segued does here. Headers tell what a WAV or AIFF is.
         command = ["squeezelite", "-o", DEVICE, "-s", f"127.0.0.1:{self.slim.port}", "-C", "1", "-W"]
         if self.settings.card_rate:
-            # soxr, high quality, where the card lacks the rate.
-            command += ["-r", str(self.settings.card_rate), "-u", "hLE"]
+            # With -r and -u it takes the card at that rate, and plays the samples too fast.
+            raise PlayerFailed("squeezelite does not resample here")
         self.spawn(command)
         self.slim.accept()
         level = UNITY * self.settings.volume // 100
