@@ -11,3 +11,4 @@ mod robustness;
 mod seeking;
 mod stretches;
 mod widths;
+mod unfinished;

@@ -159,7 +159,7 @@ mod tests {
             }
             prop_assert_eq!(blocks.end(), Some(raw));
             prop_assert!(blocks.know(raw - 1) && !blocks.know(raw));
-            for wanted in 0..raw {
+            for wanted in (0..raw).step_by(97) {
                 let Some(note) = blocks.before(wanted) else {
                     prop_assert!(wanted < i64::from(lengths[0]), "the first block is noted");
                     continue;

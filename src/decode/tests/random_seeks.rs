@@ -43,6 +43,7 @@ fn files() -> Vec<(PathBuf, Option<f64>)> {
         (lame("untagged.mp3", &["-t", "-V", "4"]), None),
         (lame("titled.mp3", &["--tt", "A title", "-V", "5"]), None),
         (ffmpeg(&pcm, "plain.mp2", &["-b:a", "192k"]), None),
+        (layer_1(), None),
         (made("plain.ogg", &["oggenc", "-Q", "-q6", "-o", "OUT", "IN"]), None),
         (ffmpeg(&pcm, "aac.m4a", &["-c:a", "aac", "-b:a", "192k"]), Some(-45.0)),
         (ffmpeg(&pcm, "plain.aac", &["-c:a", "aac", "-b:a", "192k"]), Some(-45.0)),
@@ -56,6 +57,31 @@ fn files() -> Vec<(PathBuf, Option<f64>)> {
         (ffmpeg(&opus, "opus.webm", &["-c:a", "libopus", "-b:a", "160k"]), Some(-60.0)),
         (encoded(&opus, "seeks.opus", &["opusenc", "--quiet", "--bitrate", "160", "IN", "OUT"]), Some(-60.0)),
     ]
+}
+
+/// An MP1, which nothing here encodes: in ten bands of each frame whatever comes, in 5 bits.
+fn layer_1() -> PathBuf {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("target/decode-fixtures");
+    let path = folder.join("random.mp1");
+    let mut random = Random(0x2545_f491_4f6c_dd1d);
+    let mut bytes = Vec::new();
+    for _ in 0..400 {
+        // 192 kbit/s at 44.1 kHz, mono.
+        let mut frame = vec![0xff, 0xff, 0x60, 0xc0];
+        let mut bits = Vec::new();
+        let mut put = |value: usize, len: usize| bits.extend((0..len).rev().map(|n| value >> n & 1));
+        (0..32).for_each(|band| put(if band < 10 { 4 } else { 0 }, 4));
+        (0..10).for_each(|_| put(10 + random.below(20), 6));
+        // All ones is no sample.
+        (0..12 * 10).for_each(|_| put(random.below(31), 5));
+        frame.extend(bits.chunks(8).map(|byte| byte.iter().fold(0, |sum, bit| sum << 1 | *bit as u8)));
+        frame.resize(208, 0);
+        bytes.extend(frame);
+    }
+    let work = tempfile::NamedTempFile::new_in(&folder).unwrap();
+    std::fs::write(work.path(), bytes).unwrap();
+    work.persist(&path).unwrap();
+    path
 }
 
 #[test]
@@ -166,6 +192,56 @@ fn what_has_not_come_yet_is_jumped_to_by_arithmetic_or_table_and_told_as_a_guess
             let got = some(&mut decoder, 2_000);
             assert!(got == whole[10_000..][..got.len()], "{name}");
         }
+    }
+}
+
+#[test]
+fn matroska_over_a_network_says_what_it_knows() {
+    let long = Pcm::music(48_000, 2, 16, 48_000 * 60);
+    // Blocks of Vorbis are of several lengths: which frame one begins with is counted, or told by its time.
+    for (name, options, is_sure) in [
+        ("long.webm", &["-c:a", "libopus", "-b:a", "160k"][..], true),
+        ("long-vorbis.webm", &["-c:a", "libvorbis", "-q:a", "6"], false),
+        ("long-flac.mka", &["-c:a", "flac"], true),
+        ("long-aac.mka", &["-c:a", "aac", "-b:a", "192k"], true),
+    ] {
+        let path = ffmpeg(&long, name, options);
+        let whole = rest(&mut open(&path));
+        let bytes = std::fs::read(&path).unwrap();
+        let len = bytes.len() as u64;
+        let read = Arc::new(AtomicU64::new(0));
+        let input = Distant { bytes: Cursor::new(bytes), ahead: 20_000, read: read.clone() };
+        let mut decoder = Decoder::open(Box::new(input), &Hints::default()).unwrap();
+        let before = read.load(Ordering::Relaxed);
+        for frame in [48_000 * 40 + 123, 48_000 * 20 + 7] {
+            let landed = decoder.seek(frame as u64).unwrap();
+            assert_eq!((landed.frame, landed.exact), (frame as u64, is_sure), "{name}");
+            let got = some(&mut decoder, 4_100);
+            let off = (-200..=200i64).min_by(|a, b| {
+                let noise = |by: i64| {
+                    let at = (frame as i64 + by) as usize * 2;
+                    difference_db(&got[4_000..8_000], &whole[at + 4_000..at + 8_000])
+                };
+                noise(*a).total_cmp(&noise(*b))
+            });
+            let off = off.unwrap().abs();
+            eprintln!("{name}: {off} frames off");
+            // A millisecond, and what rounding adds.
+            assert!(if is_sure { off == 0 } else { off < 50 }, "{name}: {off} frames off");
+        }
+        let cost = read.load(Ordering::Relaxed) - before;
+        assert!(cost < len / 2, "{name}: {cost} bytes of {len} were read");
+        // What was heard from the beginning is counted.
+        decoder.seek(0).unwrap();
+        some(&mut decoder, 100_000);
+        for frame in [48_000 * 50, 70_000] {
+            decoder.seek(frame).unwrap();
+        }
+        let landed = decoder.seek(50_000).unwrap();
+        assert_eq!((landed.frame, landed.exact), (50_000, true), "{name}");
+        let got = some(&mut decoder, 2_000);
+        let noise = difference_db(&got, &whole[100_000..][..got.len()]);
+        assert!(noise < -45.0, "{name}: {noise:.1} dB");
     }
 }
 

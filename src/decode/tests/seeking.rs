@@ -30,6 +30,14 @@ fn files() -> Vec<(PathBuf, Limit)> {
         (ffmpeg(&pcm, "aac.m4a", &["-c:a", "aac", "-b:a", "192k"]), Limit::Noise(-55.0)),
         (ffmpeg(&pcm, "plain.aac", &["-c:a", "aac", "-b:a", "192k"]), Limit::Noise(-55.0)),
         (opus(), Limit::Noise(-70.0)),
+        (fixed("abr.mp3", &["lame", "--quiet", "--abr", "160", "IN", "OUT"]), Limit::Exact),
+        (ffmpeg(&pcm, "plain.mp2", &["-b:a", "192k"]), Limit::Exact),
+        (ffmpeg(&pcm, "plain.caf", &[]), Limit::Exact),
+        (ffmpeg(&pcm, "alac.caf", &["-c:a", "alac"]), Limit::Exact),
+        (ffmpeg(&pcm, "vorbis.webm", &["-c:a", "libvorbis", "-q:a", "6"]), Limit::Exact),
+        (ffmpeg(&pcm, "flac.mka", &["-c:a", "flac"]), Limit::Exact),
+        (ffmpeg(&pcm, "mp3.mka", &["-c:a", "libmp3lame", "-b:a", "192k"]), Limit::Exact),
+        (ffmpeg(&pcm, "aac.mka", &["-c:a", "aac", "-b:a", "192k"]), Limit::Noise(-45.0)),
     ]
 }
 
