@@ -139,7 +139,7 @@ fn what_has_come_is_jumped_to_exactly_and_the_rest_when_it_is_there() {
                 let compared = compare(&mut decoder, &whole, frame, noise, &name);
                 assert!(compared >= 500.min(frames - frame), "{name}: {compared} frames at {frame}");
             }
-            assert!(landed.exact || name.ends_with("webm"), "{name}: all of it is at hand, {frame}");
+            assert!(landed.exact, "{name}: all of it is at hand, {frame}");
         }
     }
 }
