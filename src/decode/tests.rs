@@ -10,5 +10,5 @@ mod random_seeks;
 mod robustness;
 mod seeking;
 mod stretches;
-mod widths;
 mod unfinished;
+mod widths;

@@ -164,7 +164,8 @@ impl Run {
             // A card that stands still records nothing: a frame of silence shows where it was.
             let mut stops: Vec<usize> = log.lines().filter_map(|line| stop_of(line, number + 1)).collect();
             stops.sort_unstable();
-            for stop in stops.into_iter().rev().filter(|stop| stop * channels <= samples.len()) {
+            let heard = samples.len();
+            for stop in stops.into_iter().rev().filter(|stop| stop * channels <= heard) {
                 samples.splice(stop * channels..stop * channels, std::iter::repeat_n(0, channels));
             }
             Session { channels, samples }
