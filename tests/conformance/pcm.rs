@@ -5,6 +5,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::run::Heard;
+
 #[derive(Debug)]
 pub enum Samples {
     /// Left-justified.
@@ -64,11 +66,16 @@ impl Pcm {
         }
     }
 
-    /// What ffmpeg makes of a file; `None` if it makes nothing of it.
-    pub fn by_ffmpeg(path: &Path, lossy: bool) -> Option<Pcm> {
-        let codec = if lossy { "pcm_f32le" } else { "pcm_s32le" };
+    /// What ffmpeg makes of a file; `None` if it makes nothing of it. Its own Opus decoder is audibly the same, but not
+    /// the reference's to the last bits.
+    pub fn by_ffmpeg(path: &Path, heard: &Heard) -> Option<Pcm> {
+        let codec = if heard.format.lossy { "pcm_f32le" } else { "pcm_s32le" };
         let mut command = Command::new("ffmpeg");
-        command.args(["-v", "quiet", "-nostdin", "-i"]).arg(path);
+        command.args(["-v", "quiet", "-nostdin"]);
+        if heard.codec == "Opus" {
+            command.args(["-c:a", "libopus"]);
+        }
+        command.arg("-i").arg(path);
         command.args(["-map", "0:a:0", "-c:a", codec, "-f", "wav", "-"]);
         let output = command.stderr(Stdio::null()).output().expect("ffmpeg");
         Pcm::wav(&output.stdout).filter(|pcm| pcm.len() > 0)

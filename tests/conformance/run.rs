@@ -2,6 +2,7 @@
 
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -9,10 +10,12 @@ use std::time::Duration;
 use segue::decode::{DecodeError, Decoder, Hints, Input};
 use segue::track::SourceFormat;
 
-/// Longer than this takes none of the files, whatever else the machine has to do.
+/// No single call of the decoder takes longer, whatever else the machine has to do.
 pub const PATIENCE: Duration = Duration::from_secs(20);
-/// So much sound is decoded of a file: an hour at 48 kHz. What gives more has no end.
+/// So much sound is decoded of a file: an hour at 48 kHz. None of the published ones has more.
 const MOST_FRAMES: u64 = 3600 * 48_000;
+/// So much of a damaged one, which may tell any length and need few bytes for silence.
+const BEGINNING: u64 = 60 * 48_000;
 
 /// What was heard of a file.
 #[derive(Clone, Debug)]
@@ -43,17 +46,21 @@ pub enum End {
     Panicked,
     /// It got out of the decoder.
     Escaped,
+    /// A call did not come back.
     Hangs,
-    Endless,
+    /// It gives more sound than is waited for.
+    Long,
 }
 
 /// What is wanted of a run.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Want {
-    Nothing,
-    Samples,
-    /// And whether a jump to the middle lands right, where that can be told.
-    SamplesAndJump,
+    /// That it ends well; its beginning will do.
+    Beginning,
+    /// That all of it ends well.
+    End,
+    /// Its samples, and whether a jump to the middle lands right, where that can be told.
+    Sound,
 }
 
 /// The bytes of a file, in memory: reading them costs the measured run nothing.
@@ -87,17 +94,24 @@ impl Input for Bytes {
 pub fn watched(bytes: &Arc<[u8]>, extension: &str, want: Want) -> End {
     let (tell, told) = mpsc::channel();
     let (bytes, extension) = (bytes.clone(), extension.to_owned());
+    let calls = Arc::new(AtomicU64::new(0));
+    let counted = calls.clone();
     let spawned = thread::Builder::new().name("decode".to_owned()).spawn(move || {
-        let end = catch_unwind(AssertUnwindSafe(|| decode(&bytes, &extension, want)));
+        let end = catch_unwind(AssertUnwindSafe(|| decode(&bytes, &extension, want, &counted)));
         let _ = tell.send(end.unwrap_or(End::Escaped));
     });
     let thread = spawned.expect("a thread");
-    match told.recv_timeout(PATIENCE) {
-        Ok(end) => {
+    let mut seen = 0;
+    loop {
+        if let Ok(end) = told.recv_timeout(PATIENCE) {
             thread.join().expect("it has told its result");
-            end
+            return end;
         }
-        Err(_) => End::Hangs,
+        let now = calls.load(Ordering::Relaxed);
+        if now == seen {
+            return End::Hangs;
+        }
+        seen = now;
     }
 }
 
@@ -107,7 +121,7 @@ fn open(bytes: &Arc<[u8]>, extension: &str) -> Result<Decoder, DecodeError> {
     Decoder::open(Box::new(Bytes(Cursor::new(bytes.clone()))), &hints)
 }
 
-fn decode(bytes: &Arc<[u8]>, extension: &str, want: Want) -> End {
+fn decode(bytes: &Arc<[u8]>, extension: &str, want: Want, calls: &AtomicU64) -> End {
     let mut decoder = match open(bytes, extension) {
         Ok(decoder) => decoder,
         Err(DecodeError::Panicked) => return End::Panicked,
@@ -135,26 +149,27 @@ fn decode(bytes: &Arc<[u8]>, extension: &str, want: Want) -> End {
                 break;
             }
         }
+        calls.fetch_add(1, Ordering::Relaxed);
         heard.changed |= decoder.format() != heard.format;
-        if want != Want::Nothing {
+        if want == Want::Sound {
             heard.samples.append(&mut out);
         }
         out.clear();
-        if heard.frames > MOST_FRAMES {
-            return End::Endless;
+        if heard.frames > if want == Want::Beginning { BEGINNING } else { MOST_FRAMES } {
+            return End::Long;
         }
     }
     heard.lost_packets = decoder.lost_packets();
     drop(decoder);
-    if want == Want::SamplesAndJump && !heard.changed && heard.failure.is_none() {
-        heard.jump = jump(bytes, extension, &heard).err();
+    if want == Want::Sound && !heard.changed && heard.failure.is_none() {
+        heard.jump = jump(bytes, extension, &heard, calls).err();
     }
     End::Heard(Box::new(heard))
 }
 
 /// Whether what follows a jump is what was heard there before. Codecs whose packets depend on those before are only
 /// asked for the number of frames that are left.
-fn jump(bytes: &Arc<[u8]>, extension: &str, heard: &Heard) -> Result<(), String> {
+fn jump(bytes: &Arc<[u8]>, extension: &str, heard: &Heard, calls: &AtomicU64) -> Result<(), String> {
     let target = heard.frames * 2 / 5;
     let mut decoder = open(bytes, extension).map_err(|e| e.to_string())?;
     let landed = decoder.seek(target).map_err(|e| format!("a jump to frame {target}: {e}"))?;
@@ -167,6 +182,7 @@ fn jump(bytes: &Arc<[u8]>, extension: &str, heard: &Heard) -> Result<(), String>
     let (mut rest, mut frames) = (Vec::new(), 0);
     while let Some(more) = decoder.next(&mut rest).map_err(|e| format!("after a jump: {e}"))? {
         frames += more as u64;
+        calls.fetch_add(1, Ordering::Relaxed);
     }
     if target + frames != heard.frames {
         return Err(format!("after a jump to frame {target} of {} come {frames} frames", heard.frames));
