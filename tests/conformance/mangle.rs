@@ -82,7 +82,9 @@ fn places() -> (Places, impl FnOnce()) {
         let place = place.rsplit_once("/src/").map_or(place.clone(), |(folder, rest)| {
             format!("{}/src/{rest}", folder.rsplit('/').next().unwrap_or_default())
         });
-        let message = info.payload_as_str().unwrap_or_default();
+        let payload = info.payload();
+        let message = payload.downcast_ref::<String>().map(String::as_str);
+        let message = message.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or_default();
         *seen
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)

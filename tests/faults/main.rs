@@ -199,7 +199,7 @@ fn run(seed: u64) -> Result<Verdict, String> {
 #[test]
 fn whatever_a_card_does_nothing_is_skipped_and_at_most_a_period_is_heard_twice() {
     if let Ok(seed) = std::env::var("SEGUE_FAULT_SEED") {
-        println!("{:?}", run(seed.parse().unwrap()).unwrap());
+        eprintln!("{:?}", run(seed.parse().unwrap()).unwrap());
         return;
     }
     let next = AtomicU64::new(1);
