@@ -9,11 +9,10 @@ use tokio::sync::{broadcast, watch};
 use tokio::task::AbortHandle;
 
 use super::buffer;
-use super::feeder::{Feeder, Told};
+use super::feeder::{Feeder, Part, Told};
 use super::open::{OpenTrack, Opener, failed_decode};
 use super::persist::{Keeper, Kept};
 use super::runaway::Runaways;
-use super::work::Part;
 use crate::control::{self, Answer, Command, Notice, Request, State, VolumeControl};
 use crate::output::{self, Output, VolumeEvent};
 use crate::player::{Event, Failure, Intent, Machine, Now, OpenedTrack, Ticket};

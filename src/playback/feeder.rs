@@ -9,16 +9,14 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::actor::Inbox;
-use super::calls::LaidDown;
-use super::feed::Feed;
+use super::feed::{Feed, LaidDown};
 use super::open::OpenTrack;
 use super::runaway::{Desk, Found, Runaways, Watch};
-use super::work::Part;
 use crate::decode::DecodeError;
 use crate::dsp;
 use crate::output::PcmWriter;
 use crate::player::Ticket;
-use crate::track::EntryId;
+use crate::track::{EntryId, TrackInfo};
 
 /// What the decode thread is told.
 pub(super) enum Message {
@@ -60,6 +58,17 @@ pub(super) enum Told {
     Failed(Ticket, u64, DecodeError, Duration),
     /// Another part of the recording begins: it is heard when the mark with this number is.
     Part(Ticket, Part),
+}
+
+/// A part of a recording: a station's title, a link of a chain.
+#[derive(Debug)]
+pub(super) struct Part {
+    /// As in the marks.
+    pub(super) number: u64,
+    /// What it is called, where that is told.
+    pub(super) info: Option<TrackInfo>,
+    /// For example `Vorbis`.
+    pub(super) codec: String,
 }
 
 /// How long the end of the program waits for the thread. A decoder that computes longer is left behind.

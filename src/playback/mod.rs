@@ -7,17 +7,13 @@
 
 mod actor;
 mod buffer;
-mod calls;
-mod crossfade;
 mod effects;
 mod feed;
 mod feeder;
 mod names;
 mod open;
 mod persist;
-mod processing;
 mod runaway;
-mod work;
 
 pub use actor::{Parts, Playback};
 pub use persist::{Kept, restore};

@@ -3,24 +3,14 @@
 use std::collections::VecDeque;
 
 use super::crossfade::Fade;
-use super::names;
-use super::open::OpenTrack;
 use super::processing::Conversion;
 use crate::dsp::Settings;
 use crate::output::Mark;
+use crate::playback::feeder::Part;
+use crate::playback::names;
+use crate::playback::open::OpenTrack;
 use crate::player::Ticket;
-use crate::track::{SourceFormat, TrackInfo};
-
-/// A part of a recording: a station's title, a link of a chain.
-#[derive(Debug)]
-pub(super) struct Part {
-    /// As in the marks.
-    pub(super) number: u64,
-    /// What it is called, where that is told.
-    pub(super) info: Option<TrackInfo>,
-    /// For example `Vorbis`.
-    pub(super) codec: String,
-}
+use crate::track::SourceFormat;
 
 /// A track that is being decoded.
 pub(super) struct Work {

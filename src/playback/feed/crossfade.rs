@@ -5,11 +5,11 @@
 
 use std::time::Duration;
 
-use super::open::OpenTrack;
 use super::processing::Conversion;
 use super::work::{Stage, Work};
 use crate::dsp::{Crossfade, Settings, fade_frames};
 use crate::output::{CardFormat, PcmWriter};
+use crate::playback::open::OpenTrack;
 use crate::track::SourceFormat;
 
 /// A fade from the track before, and what the card runs at.
