@@ -9,27 +9,22 @@ use tokio::sync::{broadcast, watch};
 use tokio::task::AbortHandle;
 
 use super::buffer;
-use super::feeder::{Feeder, Part, Told};
-use super::open::{OpenTrack, Opener, failed_decode};
+use super::feeder::{Feeder, Part};
+use super::inbox::Inbox;
+use super::open::{OpenTrack, Opener};
 use super::persist::{Keeper, Kept};
 use super::runaway::Runaways;
-use crate::control::{self, Answer, Command, Notice, Request, State, VolumeControl};
+use crate::control::{self, Answer, Command, Notice, Request, State};
 use crate::output::{self, Output, VolumeEvent};
-use crate::player::{Event, Failure, Intent, Machine, Now, OpenedTrack, Ticket};
+use crate::player::{Event, Intent, Machine, Now, Ticket};
 use crate::plugin::Host;
-use crate::stream::{StreamEvent, StreamHandle, Streams, UserFolders};
-use crate::track::{EntryId, TrackInfo};
+use crate::stream::{StreamHandle, Streams, UserFolders};
+use crate::track::EntryId;
 
 /// So often the player is told that time passes, while something plays.
 const TICK: Duration = Duration::from_secs(5);
 /// Sound is faded out over this time when the daemon ends.
 const LAST_FADE: Duration = Duration::from_millis(100);
-
-/// A card that runs dry again within this time is said to have done so once; all times are counted.
-const BURST: Duration = Duration::from_secs(10);
-
-/// Names of parts of a recording that may wait for the ear: the ring holds two seconds.
-const PARTS: usize = 64;
 
 /// What the playback task works with.
 pub struct Parts {
@@ -51,16 +46,6 @@ pub struct Parts {
     pub notices: broadcast::Sender<Notice>,
     /// Where queue and state are kept, and what an earlier run left there.
     pub kept: Kept,
-}
-
-/// What arrives from the tasks and threads that work for the player.
-pub(super) enum Inbox {
-    Feeder(Told),
-    Stream(Ticket, StreamHandle),
-    StreamEvent(Ticket, StreamEvent),
-    Opened(Ticket, Result<(Box<OpenTrack>, OpenedTrack), Failure>),
-    Info(EntryId, TrackInfo),
-    Say(EntryId, &'static str, String),
 }
 
 /// How far a ticket's opening has come.
@@ -90,14 +75,14 @@ pub struct Playback {
     pub(super) notices: broadcast::Sender<Notice>,
     pub(super) keeper: Keeper,
     state: watch::Sender<State>,
-    inbox_receiver: UnboundedReceiver<Inbox>,
+    pub(super) inbox_receiver: UnboundedReceiver<Inbox>,
     requests: mpsc::Receiver<Request>,
     sound: output::EventStream,
     volume: UnboundedReceiver<VolumeEvent>,
     /// When the card ran dry last.
-    ran_dry: Option<Instant>,
+    pub(super) ran_dry: Option<Instant>,
     /// Why another device than the preferred one is used, as it was said; empty if that is not so.
-    instead_of: String,
+    pub(super) instead_of: String,
 }
 
 impl Playback {
@@ -222,145 +207,6 @@ impl Playback {
         }
     }
 
-    fn heard(&mut self, event: output::Event) {
-        use crate::output::Event as Sound;
-        // Whatever is heard was decoded before: what the decode thread told of it comes first. A card without a
-        // clock plays so fast that both arrive together.
-        while let Ok(message) = self.inbox_receiver.try_recv() {
-            self.read(message);
-        }
-        let event = match event {
-            Sound::Heard(mark) => {
-                self.heard_mark(mark);
-                return;
-            }
-            Sound::Sounding { generation } => Event::Sounding(generation),
-            Sound::Empty { generation } => Event::Empty(generation),
-            Sound::Finished { generation } => Event::Finished(generation),
-            Sound::NeedsRestart { .. } => Event::NeedsRestart,
-            Sound::DeviceGone { message, .. } => Event::DeviceGone(message),
-            Sound::DeviceBack => Event::DeviceBack("the sound card is back".to_owned()),
-            Sound::Opened { device, card, reason, instead_of, .. } => {
-                self.say_instead(&device, instead_of);
-                tracing::info!(%device, rate = card.rate, channels = card.channels,
-                    format = card.sample.name(), altered_by = %reason, "sound card opened");
-                Event::DeviceBack(format!("sound goes to {device}"))
-            }
-            Sound::Xrun { count } => {
-                let now = Instant::now();
-                let again = self.ran_dry.replace(now).is_some_and(|last| now.duration_since(last) < BURST);
-                if !again {
-                    tracing::warn!(count, "the sound card ran dry; is the machine overloaded?");
-                }
-                self.publish();
-                return;
-            }
-            Sound::Released => return,
-        };
-        self.happened(event);
-    }
-
-    /// Says once why another device than the preferred one is used.
-    fn say_instead(&mut self, device: &str, instead_of: String) {
-        if self.instead_of != instead_of && !instead_of.is_empty() {
-            tracing::warn!(%device, "{instead_of}; until then sound goes to another device");
-            self.say(None, "trouble", format!("{instead_of}; until then sound goes to “{device}”"));
-        }
-        self.instead_of = instead_of;
-    }
-
-    fn volume_changed(&mut self, event: VolumeEvent) {
-        let control = match event.control {
-            output::VolumeControl::Software => VolumeControl::Software,
-            output::VolumeControl::Hardware => VolumeControl::Hardware,
-            output::VolumeControl::Fixed => VolumeControl::Fixed,
-        };
-        self.happened(Event::Volume(control, event.hardware));
-    }
-
-    fn read(&mut self, message: Inbox) {
-        match message {
-            Inbox::Feeder(told) => self.fed(told),
-            Inbox::Stream(ticket, stream) => self.watch_stream(ticket, stream),
-            Inbox::StreamEvent(ticket, event) => self.streamed(ticket, event),
-            Inbox::Opened(ticket, outcome) => self.opened(ticket, outcome),
-            Inbox::Info(entry, info) => self.happened(Event::Info(entry, info)),
-            Inbox::Say(entry, kind, text) => self.say(Some(entry), kind, text),
-        }
-    }
-
-    fn fed(&mut self, told: Told) {
-        let event = match told {
-            // It has been told to decode elsewhere since, after a seek for example, and does so by now.
-            Told::AtEnd(_, generation) | Told::Failed(_, generation, ..)
-                if generation < self.machine.valid_from() =>
-            {
-                return;
-            }
-            Told::TookNext { from, ticket, entry } => Event::TookNext { from, ticket, entry },
-            Told::AtEnd(ticket, _) => match self.broke_off(ticket) {
-                Some(failure) => {
-                    Event::DecodeFailed { ticket, failure, reached: self.machine.position(self.now()) }
-                }
-                None => Event::FedToEnd(ticket),
-            },
-            Told::Lost(ticket) => Event::Lost(ticket),
-            Told::Landed { ticket, position, exact } => Event::Landed { ticket, position, exact },
-            Told::Measured(ticket, duration) => Event::Measured(ticket, duration),
-            Told::Failed(ticket, _, error, reached) => {
-                let Some(held) = self.held.get(&ticket) else { return };
-                let mut failure = failed_decode(&held.uri, &error);
-                failure.again |= self.machine.is_live(ticket);
-                Event::DecodeFailed { ticket, failure, reached }
-            }
-            Told::Part(ticket, part) => {
-                if let Some(held) = self.held.get_mut(&ticket) {
-                    held.parts.push_back(part);
-                    if held.parts.len() > PARTS {
-                        held.parts.pop_front();
-                    }
-                }
-                return;
-            }
-        };
-        self.happened(event);
-    }
-
-    /// A station's sound is at an end although the station is not.
-    fn broke_off(&self, ticket: Ticket) -> Option<Failure> {
-        let held = self.held.get(&ticket).filter(|_| self.machine.is_live(ticket))?;
-        let ended = held.stream.as_ref().is_none_or(|stream| stream.status().complete);
-        let message = format!("{}: the station's sound broke off", held.uri.shown());
-        (!ended).then_some(Failure { code: "decode", message, for_good: false, again: true })
-    }
-
-    fn heard_mark(&mut self, mark: output::Mark) {
-        let (entry, generation, ticket) = (mark.entry, mark.generation, Ticket(mark.opening));
-        self.happened(Event::Heard { entry, generation, position: mark.position, ticket });
-        let Some(held) = self.held.get_mut(&ticket) else { return };
-        let due = held.parts.iter().take_while(|part| part.number <= mark.part).count();
-        let heard: Vec<Part> = held.parts.drain(..due).collect();
-        let Some(codec) = heard.last().map(|part| part.codec.clone()) else { return };
-        // A link of a chain without a title goes on under the one before.
-        let info = heard.into_iter().rev().find_map(|part| part.info);
-        self.happened(Event::NowPlaying { entry, ticket, info, codec });
-    }
-
-    fn opened(&mut self, ticket: Ticket, outcome: Result<(Box<OpenTrack>, OpenedTrack), Failure>) {
-        let Some(held) = self.held.get_mut(&ticket) else { return };
-        held.opening = None;
-        match outcome {
-            Ok((track, facts)) => {
-                held.track = Some(track);
-                self.happened(Event::Opened(ticket, facts));
-            }
-            Err(failure) => {
-                self.forget(ticket);
-                self.happened(Event::OpenFailed(ticket, failure));
-            }
-        }
-    }
-
     /// Ends whatever serves this ticket, but for the decode thread.
     pub(super) fn forget(&mut self, ticket: Ticket) {
         let Some(held) = self.held.remove(&ticket) else { return };
@@ -378,7 +224,7 @@ impl Playback {
     }
 
     /// Shows the state as it is now to whoever watches, if it differs.
-    fn publish(&self) {
+    pub(super) fn publish(&self) {
         let facts = self.output.facts();
         let card = facts.card;
         let output = control::Output {

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::actor::Inbox;
 use super::feed::{Feed, LaidDown};
+use super::inbox::Inbox;
 use super::open::OpenTrack;
 use super::runaway::{Desk, Found, Runaways, Watch};
 use crate::decode::DecodeError;

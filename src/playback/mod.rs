@@ -10,10 +10,13 @@ mod buffer;
 mod effects;
 mod feed;
 mod feeder;
+mod heard;
+mod inbox;
 mod names;
 mod open;
 mod persist;
 mod runaway;
+mod streams;
 
 pub use actor::{Parts, Playback};
 pub use persist::{Kept, restore};

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::actor::Inbox;
+use super::inbox::Inbox;
 use super::runaway::{Runaways, on_a_thread};
 use crate::decode::{DecodeError, Decoder, Hints, Input};
 use crate::player::{Failure, OpenedTrack, Place, Ticket};
