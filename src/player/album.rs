@@ -1,8 +1,6 @@
 //! Whether entries that follow each other are of one album.
 
-use super::machine::Machine;
-use super::queue::QueueEntry;
-use crate::control::Repeat;
+use super::queue::{Queue, QueueEntry};
 use crate::track::{EntryId, TrackUri};
 
 /// Where an entry stands among its neighbours in the queue.
@@ -14,17 +12,17 @@ pub struct Place {
     pub continues_album: bool,
 }
 
-impl Machine {
-    /// By what is known now; more may become known later, which changes nothing that plays.
-    pub(super) fn place(&self, id: EntryId) -> Place {
-        let wrap = self.repeat == Repeat::Queue;
-        let Some(entry) = self.queue.get(id) else { return Place::default() };
+impl Queue {
+    /// By what is known now; more may become known later, which changes nothing that plays. `wrap`: the last entry
+    /// is followed by the first.
+    pub(super) fn place(&self, id: EntryId, wrap: bool) -> Place {
+        let Some(entry) = self.get(id) else { return Place::default() };
         let is_of_it = |other: Option<EntryId>| {
-            let other = other.filter(|other| *other != id).and_then(|other| self.queue.get(other));
+            let other = other.filter(|other| *other != id).and_then(|other| self.get(other));
             other.is_some_and(|other| are_of_one_album(entry, other))
         };
-        let continues_album = is_of_it(self.queue.preceding(id, wrap));
-        Place { in_album: continues_album || is_of_it(self.queue.following(id, wrap)), continues_album }
+        let continues_album = is_of_it(self.preceding(id, wrap));
+        Place { in_album: continues_album || is_of_it(self.following(id, wrap)), continues_album }
     }
 }
 

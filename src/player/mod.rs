@@ -5,17 +5,10 @@
 //! reads no clock, touches no file and awaits nothing, so that each of its decisions is tested with plain values.
 
 mod album;
-mod commands;
 mod effect;
 mod event;
-mod events;
-mod listed;
 mod machine;
-mod preload;
 mod queue;
-mod restart;
-mod slot;
-mod view;
 
 #[cfg(test)]
 mod tests;

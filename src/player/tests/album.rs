@@ -8,7 +8,7 @@ fn of_album(album: &str, artist: &str) -> TrackInfo {
 }
 
 fn place(world: &World, entry: u64) -> (bool, bool) {
-    let Place { in_album, continues_album } = world.machine.place(EntryId(entry));
+    let Place { in_album, continues_album } = world.machine.queue().place(EntryId(entry), false);
     (in_album, continues_album)
 }
 

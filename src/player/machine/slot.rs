@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::effect::Ticket;
+use crate::player::effect::Ticket;
 use crate::track::EntryId;
 
 /// How far the current entry has come on its way to the ear.

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use super::effect::Effect;
-use super::machine::{Intent, Machine, Now};
-use super::queue::MAX_ENTRIES;
+use super::notices::micros;
 use super::slot::Slot;
+use super::{Intent, Machine, Now};
 use crate::control::{
-    Answer, Command, CommandError, ListedEntry, MAX_URIS_PER_CALL, Notice, QueueChange, Reason, Repeat,
-    VolumeControl,
+    Answer, Command, CommandError, ListedEntry, MAX_URIS_PER_CALL, QueueChange, Reason, Repeat, VolumeControl,
 };
 use crate::dsp;
+use crate::player::effect::Effect;
+use crate::player::queue::MAX_ENTRIES;
 use crate::track::{EntryId, Kind, TrackUri};
 
 /// The most entries that one `List` answers with.
@@ -74,8 +74,7 @@ impl Machine {
             Command::PlayEntry(entry) => self.play_entry(entry, effects),
             Command::List { from, count } => Ok(self.list(from, count)),
             Command::Position => {
-                let micros = i64::try_from(self.position(now).as_micros()).unwrap_or(i64::MAX);
-                Ok(Answer::Position { micros, exact: self.exact })
+                Ok(Answer::Position { micros: micros(self.position(now)), exact: self.exact })
             }
             // Answered before it comes here, by who knows the stream.
             Command::Buffer => Ok(Answer::Buffer(Default::default())),
@@ -126,7 +125,7 @@ impl Machine {
 
     fn step(&mut self, forward: bool, effects: &mut Vec<Effect>) -> Outcome {
         let Some(current) = self.current else { return Ok(Answer::Done) };
-        let wrap = self.repeat == Repeat::Queue;
+        let wrap = self.wraps();
         let target =
             if forward { self.queue.following(current, wrap) } else { self.queue.preceding(current, wrap) };
         self.failures = 0;
@@ -177,8 +176,7 @@ impl Machine {
         if self.current.is_none() || self.intent == Intent::Stopped {
             return Ok(Answer::Done);
         }
-        let opened = self.slot.ticket().and_then(|ticket| self.opened.get(&ticket));
-        if let Some(why) = opened.and_then(|track| track.not_seekable.clone()) {
+        if let Some(why) = self.opened_track().and_then(|track| track.not_seekable.clone()) {
             return Err(CommandError::NotSeekable(why));
         }
         self.jump(target, effects);
@@ -302,11 +300,6 @@ impl Machine {
             self.changed(QueueChange::Cleared, effects);
         }
         Ok(Answer::Done)
-    }
-
-    fn changed(&self, change: QueueChange, effects: &mut Vec<Effect>) {
-        effects.push(Effect::Notify(Notice::Queue { revision: self.queue.revision(), change }));
-        effects.push(Effect::SaveQueue);
     }
 
     fn list(&self, from: u32, count: u32) -> Answer {

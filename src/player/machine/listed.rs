@@ -1,9 +1,9 @@
 //! An entry that turned out to be an album's playlist becomes the album's tracks.
 
-use super::effect::{Effect, Ticket};
-use super::machine::Machine;
-use super::queue::{MAX_ENTRIES, Source};
-use crate::control::{Notice, QueueChange};
+use super::Machine;
+use crate::control::QueueChange;
+use crate::player::effect::{Effect, Ticket};
+use crate::player::queue::{MAX_ENTRIES, Source};
 use crate::track::{EntryId, TrackInfo, TrackUri};
 
 impl Machine {
@@ -46,8 +46,6 @@ impl Machine {
         for (entry, info) in entries.iter().zip(&infos) {
             self.queue.learn(*entry, info, Source::Plugin);
         }
-        let change = QueueChange::Added { entries, before };
-        effects.push(Effect::Notify(Notice::Queue { revision: self.queue.revision(), change }));
-        effects.push(Effect::SaveQueue);
+        self.changed(QueueChange::Added { entries, before }, effects);
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::machine::{Intent, Machine};
 use super::slot::{NextSlot, Slot};
+use super::{Intent, Machine};
 use crate::control::{Can, Current, Output, QueueState, Reason, Repeat, State, Status};
 
 impl Machine {
@@ -79,20 +79,18 @@ impl Machine {
     }
 
     fn codec(&self) -> String {
-        let opened = self.slot.ticket().and_then(|ticket| self.opened.get(&ticket));
-        opened.map(|track| track.codec.clone()).unwrap_or_default()
+        self.opened_track().map(|track| track.codec.clone()).unwrap_or_default()
     }
 
     fn can(&self) -> Can {
-        let wrap = self.repeat == Repeat::Queue;
+        let wrap = self.wraps();
         let Some(current) = self.current else { return Can::default() };
-        let opened = self.slot.ticket().and_then(|ticket| self.opened.get(&ticket));
         Can {
             next: self.queue.following(current, wrap).is_some(),
             previous: self.queue.preceding(current, wrap).is_some(),
             play: true,
             pause: true,
-            seek: self.slot != Slot::Empty && opened.is_some_and(|track| track.not_seekable.is_none()),
+            seek: self.opened_track().is_some_and(|track| track.not_seekable.is_none()),
         }
     }
 }

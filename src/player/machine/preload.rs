@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 /// So long before its end the next track is opened, even if this one is still being fetched.
-pub const BEFORE_THE_END: Duration = Duration::from_secs(30);
+const BEFORE_THE_END: Duration = Duration::from_secs(30);
 
 /// Whether it is time to open the next track.
 ///
 /// `fetched` says that all bytes of the current track are here, so that the connection is free.
-pub fn is_due(fetched: bool, position: Duration, duration: Option<Duration>) -> bool {
+pub(super) fn is_due(fetched: bool, position: Duration, duration: Option<Duration>) -> bool {
     fetched || duration.is_some_and(|duration| duration.saturating_sub(position) <= BEFORE_THE_END)
 }
 

@@ -3,11 +3,10 @@
 
 use std::time::Duration;
 
-use super::effect::{Effect, Ticket};
-use super::event::Failure;
-use super::machine::{Intent, Machine, Now};
+use super::Machine;
 use super::slot::Slot;
-use crate::control::Reason;
+use crate::player::effect::{Effect, Ticket};
+use crate::player::event::Failure;
 
 /// So many openings in a row may bring the music no further.
 const USELESS: u32 = 3;
@@ -61,36 +60,6 @@ impl Machine {
         };
         self.slot = self.open(entry, start, effects);
         self.slot != Slot::Empty
-    }
-}
-
-/// A station that was heard and cannot be opened is tried again after this time, for as long as it is wanted.
-const STATION_PAUSE: Duration = Duration::from_secs(15);
-
-impl Machine {
-    /// A station that was heard is not given up because it is off the air, or its network asks for a login. Only what
-    /// its plugin says of it is believed.
-    pub(super) fn waits_for_station(
-        &mut self,
-        failure: &Failure,
-        now: Now,
-        effects: &mut Vec<Effect>,
-    ) -> bool {
-        let waits = self.is_station() && failure.code != "plugin";
-        if waits {
-            self.station_due = Some(now.at + STATION_PAUSE);
-            self.reason = Reason::Server;
-            self.event("trouble", format!("{}; the station is tried again", failure.message), effects);
-        }
-        waits
-    }
-
-    /// Tries it again when it is time.
-    pub(super) fn try_station(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        let due = self.station_due.is_some_and(|due| due <= now.at);
-        if let Some(entry) = self.current.filter(|_| due && self.intent == Intent::Playing) {
-            self.begin(entry, Duration::ZERO, effects);
-        }
     }
 }
 
