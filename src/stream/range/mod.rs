@@ -1,116 +1,13 @@
-//! Headers of partial answers, and whether an answer proves that it belongs to what was read so far. Pure.
+//! Whether an answer proves that it belongs to what was read so far: by its headers, and by the file that they tell
+//! of. Pure.
 
 use std::time::{Duration, SystemTime};
 
-/// The value of a `Content-Range` header in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ContentRange {
-    /// `bytes first-last/total`, with `last` included.
-    Part {
-        /// Offset of the first byte.
-        first: u64,
-        /// Offset of the last byte.
-        last: u64,
-        /// Length of the whole, unless it is `*`.
-        total: Option<u64>,
-    },
-    /// `bytes */total`, in answers of 416.
-    Unsatisfied {
-        /// Length of the whole.
-        total: u64,
-    },
-}
+mod entity;
+mod headers;
 
-impl ContentRange {
-    /// None for anything that is not exactly one well-formed byte range.
-    pub fn parse(value: &str) -> Option<Self> {
-        let value = value.trim();
-        let (unit, rest) = value.split_once(|c: char| c.is_ascii_whitespace())?;
-        if !unit.eq_ignore_ascii_case("bytes") {
-            return None;
-        }
-        let (range, total) = rest.trim().split_once('/')?;
-        let total = match total.trim() {
-            "*" => None,
-            digits => Some(number(digits)?),
-        };
-        if range.trim() == "*" {
-            return total.map(|total| ContentRange::Unsatisfied { total });
-        }
-        let (first, last) = range.split_once('-')?;
-        let (first, last) = (number(first.trim())?, number(last.trim())?);
-        let fits = first <= last && last < u64::MAX && total.is_none_or(|total| last < total);
-        fits.then_some(ContentRange::Part { first, last, total })
-    }
-}
-
-/// Decimal digits only: `str::parse` would also take a sign.
-fn number(digits: &str) -> Option<u64> {
-    (!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())).then(|| digits.parse().ok()).flatten()
-}
-
-/// The time that `Retry-After` asks for: seconds or a date.
-pub(super) fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
-    let value = value.trim();
-    if let Some(seconds) = number(value) {
-        return Some(Duration::from_secs(seconds));
-    }
-    let date = httpdate::parse_http_date(value).ok()?;
-    Some(date.duration_since(now).unwrap_or(Duration::ZERO))
-}
-
-/// What tells one version of a file from another.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Entity {
-    /// Length in bytes.
-    pub total: Option<u64>,
-    /// Only a strong one: a weak one does not promise equal bytes.
-    pub etag: Option<String>,
-    /// As the server wrote it.
-    pub last_modified: Option<String>,
-}
-
-impl Entity {
-    /// A weak or malformed tag counts as none.
-    pub fn new(total: Option<u64>, etag: Option<&str>, last_modified: Option<&str>) -> Self {
-        let strong = |tag: &&str| tag.len() >= 2 && tag.starts_with('"') && tag.ends_with('"');
-        Entity {
-            total,
-            etag: etag.map(str::trim).filter(strong).map(str::to_owned),
-            last_modified: last_modified.map(|value| value.trim().to_owned()),
-        }
-    }
-
-    /// What to send as `If-Range`.
-    pub fn validator(&self) -> Option<&str> {
-        self.etag.as_deref().or(self.last_modified.as_deref())
-    }
-
-    /// What differs, if anything proves that `other` is not the same file. A server that leaves a validator
-    /// out of a partial answer is believed: it was sent `If-Range`, and 206 means that it matched.
-    pub fn difference(&self, other: &Entity) -> Option<String> {
-        if let (Some(ours), Some(theirs)) = (self.total, other.total)
-            && ours != theirs
-        {
-            return Some(format!("its length went from {ours} to {theirs} bytes"));
-        }
-        match (&self.etag, &other.etag) {
-            (Some(ours), Some(theirs)) if ours != theirs => Some("its ETag changed".to_owned()),
-            (Some(_), Some(_)) => None,
-            _ => match (&self.last_modified, &other.last_modified) {
-                (Some(ours), Some(theirs)) if ours != theirs => Some("its date changed".to_owned()),
-                _ => None,
-            },
-        }
-    }
-
-    /// Takes over what was not known yet.
-    pub fn complete_from(&mut self, other: Entity) {
-        self.total = self.total.or(other.total);
-        self.etag = self.etag.take().or(other.etag);
-        self.last_modified = self.last_modified.take().or(other.last_modified);
-    }
-}
+pub(super) use entity::Entity;
+pub(super) use headers::{ContentRange, is_compression, retry_after};
 
 /// The parts of a response's head that decide whether it is believed.
 #[derive(Clone, Debug, Default)]
@@ -133,17 +30,6 @@ pub(super) struct Head {
     pub content_encoding: Option<String>,
 }
 
-impl Asked {
-    /// As a `Range` header.
-    pub fn header(self) -> Option<String> {
-        match self {
-            Asked::Whole => None,
-            Asked::From(from) => Some(format!("bytes={from}-")),
-            Asked::Part { from, to } => Some(format!("bytes={from}-{}", to.saturating_sub(1))),
-        }
-    }
-}
-
 /// What was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
@@ -158,6 +44,17 @@ pub(super) enum Asked {
         /// Offset after the last byte.
         to: u64,
     },
+}
+
+impl Asked {
+    /// As a `Range` header.
+    pub fn header(self) -> Option<String> {
+        match self {
+            Asked::Whole => None,
+            Asked::From(from) => Some(format!("bytes={from}-")),
+            Asked::Part { from, to } => Some(format!("bytes={from}-{}", to.saturating_sub(1))),
+        }
+    }
 }
 
 /// What to do with an answer.
@@ -211,13 +108,6 @@ pub(super) fn judge(asked: Asked, known: &Entity, head: &Head, now: SystemTime) 
         408 | 425 | 500..=599 => Verdict::Failing,
         _ => Verdict::Final,
     }
-}
-
-/// Whether a `Content-Encoding` means that bytes were changed. Some servers write other things there, such as a
-/// character set, and send the file as it is.
-pub(super) fn is_compression(value: &str) -> bool {
-    const CODINGS: [&str; 7] = ["gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress"];
-    value.split(',').any(|coding| CODINGS.iter().any(|known| coding.trim().eq_ignore_ascii_case(known)))
 }
 
 fn whole(asked: Asked, known: &Entity, head: &Head) -> Verdict {
@@ -287,25 +177,6 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_range_that_is_written_is_read_back(first in 0u64..1 << 60, length in 1u64..1 << 40, rest in prop::option::of(0u64..1 << 40)) {
-            let last = first + length - 1;
-            let total = rest.map(|rest| last + 1 + rest);
-            let shown = total.map_or("*".to_owned(), |total| total.to_string());
-            prop_assert_eq!(
-                ContentRange::parse(&format!("bytes {first}-{last}/{shown}")),
-                Some(ContentRange::Part { first, last, total })
-            );
-        }
-
-        #[test]
-        fn no_header_value_makes_the_parser_fail_or_lie(value in "(bytes )?[-0-9*/ ]{0,30}") {
-            if let Some(ContentRange::Part { first, last, total }) = ContentRange::parse(&value) {
-                prop_assert!(first <= last);
-                prop_assert!(total.is_none_or(|total| last < total));
-            }
-        }
-
-        #[test]
         fn a_part_is_served_only_from_the_byte_that_was_asked_for(asked in 0u64..200, first in 0u64..200, length in 1u64..100) {
             let total = first + length + 7;
             let answer = head(206, &format!("bytes {first}-{}/{total}", first + length - 1));
@@ -331,41 +202,6 @@ mod tests {
             prop_assert_eq!(matches!(verdict, Verdict::Serve { .. }), ours == theirs);
             prop_assert_eq!(matches!(verdict, Verdict::Changed(_)), ours != theirs);
         }
-    }
-
-    #[test]
-    fn malformed_ranges_are_refused() {
-        for value in [
-            "",
-            "bytes",
-            "bytes 5-4/10",
-            "bytes 0-10/10",
-            "bytes +0-1/2",
-            "bytes 0-1",
-            "items 0-1/2",
-            "bytes */*",
-        ] {
-            assert_eq!(ContentRange::parse(value), None, "{value}");
-        }
-        assert_eq!(ContentRange::parse("bytes */10"), Some(ContentRange::Unsatisfied { total: 10 }));
-    }
-
-    #[test]
-    fn weak_tags_are_no_proof_and_dates_stand_in_for_them() {
-        let ours = Entity::new(None, Some("W/\"a\""), Some("Mon, 01 Jan 2024 00:00:00 GMT"));
-        assert_eq!(ours.validator(), Some("Mon, 01 Jan 2024 00:00:00 GMT"));
-        let other = Entity::new(None, Some("W/\"b\""), Some("Mon, 01 Jan 2024 00:00:00 GMT"));
-        assert_eq!(ours.difference(&other), None);
-        let later = Entity::new(None, Some("W/\"a\""), Some("Tue, 02 Jan 2024 00:00:00 GMT"));
-        assert!(ours.difference(&later).is_some());
-    }
-
-    #[test]
-    fn a_strong_tag_decides_over_the_date() {
-        let ours = Entity::new(None, Some("\"a\""), Some("Mon, 01 Jan 2024 00:00:00 GMT"));
-        let touched = Entity::new(None, Some("\"a\""), Some("Tue, 02 Jan 2024 00:00:00 GMT"));
-        assert_eq!(ours.difference(&touched), None);
-        assert!(ours.difference(&Entity::new(None, Some("\"b\""), None)).is_some());
     }
 
     #[test]
@@ -408,14 +244,5 @@ mod tests {
             judged(Asked::From(0), &Entity::default(), &head(416, "bytes */0")),
             Verdict::Ended { total: 0 }
         );
-    }
-
-    #[test]
-    fn retry_after_takes_seconds_and_dates() {
-        let now = httpdate::parse_http_date("Mon, 01 Jan 2024 00:00:00 GMT").unwrap();
-        assert_eq!(retry_after("7", now), Some(Duration::from_secs(7)));
-        assert_eq!(retry_after("Mon, 01 Jan 2024 00:00:09 GMT", now), Some(Duration::from_secs(9)));
-        assert_eq!(retry_after("Sun, 31 Dec 2023 00:00:00 GMT", now), Some(Duration::ZERO));
-        assert_eq!(retry_after("soon", now), None);
     }
 }
