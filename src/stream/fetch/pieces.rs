@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use url::Url;
 
-use super::{Body, Fetch, Setback};
+use super::Fetch;
+use super::body::Body;
+use super::setback::Setback;
 use crate::stream::StreamError;
 use crate::stream::hls::{Access, Hls, Trouble};
 use crate::stream::incoming::Incoming;
@@ -14,10 +16,8 @@ use crate::stream::shared::Known;
 impl Fetch {
     /// The address led to a playlist of HLS.
     pub(super) fn begin_hls(&mut self, at: u64, text: &str, base: &Url) -> Result<Body, Setback> {
-        self.outage = false;
         self.list_due = false;
-        self.source.learn_date(self.web.wall_clock(), Instant::now());
-        self.shared.set_deadline(self.source.deadline.map(|deadline| deadline.at));
+        self.reached(None);
         let access = Access {
             web: Arc::clone(&self.web),
             settings: Arc::clone(&self.settings),

@@ -1,18 +1,21 @@
 //! Requests: whom to ask, and whether an answer is believed.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::{sleep, timeout};
 use url::Url;
 
+use super::Fetch;
+use super::body::Body;
+use super::setback::Setback;
 use super::stations::Reply;
-use super::{Body, Fetch, Setback};
 use crate::stream::StreamError;
 use crate::stream::file;
 use crate::stream::http::{self, Answer, NoAnswer};
 use crate::stream::playlist::Found;
-use crate::stream::range::{Asked, Verdict, judge};
+use crate::stream::range::{Asked, Entity, Verdict, judge};
+use crate::stream::shared::Known;
 
 /// An answer that is believed.
 enum Judged {
@@ -197,5 +200,57 @@ impl Fetch {
             }
             believed => Ok(believed),
         }
+    }
+
+    /// Somebody answers, and it is this time there, if that is told.
+    pub(super) fn reached(&mut self, date: Option<SystemTime>) {
+        self.outage = false;
+        self.source.learn_date(date.or_else(|| self.web.wall_clock()), Instant::now());
+        self.shared.set_deadline(self.source.deadline.map(|deadline| deadline.at));
+    }
+
+    /// Notes what a believed answer says; the body if there is one.
+    fn believe(&mut self, at: u64, asked: Asked, answer: Answer, verdict: Verdict) -> Option<Body> {
+        self.reached(answer.date);
+        // Nobody says of a plain URL that it is endless but the server itself.
+        let listed = self.source.candidates.get(self.source.preferred);
+        let listed = listed.is_some_and(|url| self.stations.is_station(url)) && answer.head.length.is_none();
+        let endless = (answer.radio || listed) && answer.head.status == 200;
+        if endless && !self.source.resolved.live {
+            self.source.resolved.live = true;
+            self.source.ranges = false;
+        }
+        let live = self.source.resolved.live;
+        let (from, end, entity, ranges) = match verdict {
+            Verdict::Serve { from, end, entity, ranges } => (from, end, entity, ranges),
+            Verdict::Ended { total } => (at, None, Entity { total: Some(total), ..Entity::default() }, true),
+            // All others were turned into setbacks.
+            _ => return None,
+        };
+        let ended = answer.head.status == 416;
+        if !live {
+            self.entity.complete_from(entity);
+        }
+        if !ranges && asked != Asked::Whole {
+            self.source.ranges = false;
+        }
+        // A server that is not asked for ranges must be read through, whatever it offers.
+        let ranges = ranges && self.source.ranges;
+        let content_type = answer.content_type;
+        if let Some(station) = answer.station {
+            self.shared.station(station);
+        }
+        if live {
+            // A station's new connection begins anywhere in its sound, perhaps with a head of its own.
+            self.shared.begin_stretch(at, content_type.clone());
+        }
+        self.shared.know(Known { content_type, total: self.entity.total, ranges, live, host: answer.host });
+        if ended {
+            return None;
+        }
+        // A live stream has no offsets: it goes on where the reader is.
+        let (from, end) = if live { (at, None) } else { (from, end) };
+        self.shared.connected(from);
+        Some(Body { incoming: answer.body, at: from, end, ranges, began: Instant::now() })
     }
 }

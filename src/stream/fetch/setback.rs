@@ -4,8 +4,39 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-use super::{Fetch, MAX_USELESS_RESOLVES, Setback};
+use super::{Fetch, MAX_USELESS_RESOLVES};
+use crate::stream::http::Missing;
 use crate::stream::{StreamError, WaitReason};
+
+/// Why a request gave no body, or a body ended before its end.
+pub(super) enum Setback {
+    /// No host answers.
+    Unreachable(Missing, String),
+    /// The host can be reached, but gives nothing.
+    Failing(String),
+    /// The host asks for patience.
+    Later(Duration, String),
+    /// The address is no longer good.
+    Refused { status: u16, host: String },
+    /// The answer was not what was asked for: no more ranges from this address.
+    NotAsAsked(String),
+    /// It will not get better.
+    Final(StreamError),
+}
+
+impl Setback {
+    /// Of several candidates' failures the one that says best what to do.
+    pub(super) fn rank(&self) -> u8 {
+        match self {
+            Setback::Refused { .. } => 5,
+            Setback::NotAsAsked(_) => 4,
+            Setback::Later(..) => 3,
+            Setback::Failing(_) => 2,
+            Setback::Unreachable(..) => 1,
+            Setback::Final(_) => 0,
+        }
+    }
+}
 
 impl Fetch {
     /// Says what is wrong, and waits as long as is right; an error when the track is given up.

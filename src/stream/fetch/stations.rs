@@ -7,7 +7,8 @@ use std::collections::HashMap;
 
 use url::Url;
 
-use super::{Fetch, Setback};
+use super::Fetch;
+use super::setback::Setback;
 use crate::stream::http::{self, Answer};
 use crate::stream::incoming::{Incoming, WebBody};
 use crate::stream::playlist::{self, Found, MOST_ENTRIES, PlaylistEntry};
