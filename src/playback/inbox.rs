@@ -1,7 +1,7 @@
 //! What the tasks and threads that work for the player tell, and what it means to the player.
 
 use super::actor::Playback;
-use super::feeder::{Part, Told};
+use super::feeder::Told;
 use super::open::{OpenTrack, failed_decode};
 use crate::player::{Event, Failure, OpenedTrack, Ticket};
 use crate::stream::{StreamEvent, StreamHandle};

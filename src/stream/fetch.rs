@@ -22,7 +22,7 @@ use super::shared::Shared;
 use super::source::Source;
 use super::{Settings, StreamError};
 use crate::track::{Resolve, ResolveError, ResolvedStream, Resolving};
-use body::{Body, Stop};
+use body::Stop;
 use setback::Setback;
 use stations::Stations;
 

@@ -6,7 +6,7 @@ use super::notices::micros;
 use super::slot::Slot;
 use super::{Intent, Machine, Now};
 use crate::control::{
-    Answer, Command, CommandError, ListedEntry, MAX_URIS_PER_CALL, QueueChange, Reason, Repeat, VolumeControl,
+    Answer, Command, CommandError, ListedEntry, MAX_URIS_PER_CALL, QueueChange, Reason, VolumeControl,
 };
 use crate::dsp;
 use crate::player::effect::Effect;

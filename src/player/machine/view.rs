@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::slot::{NextSlot, Slot};
 use super::{Intent, Machine};
-use crate::control::{Can, Current, Output, QueueState, Reason, Repeat, State, Status};
+use crate::control::{Can, Current, Output, QueueState, Reason, State, Status};
 
 impl Machine {
     /// The state as it is now; `output` comes from who knows the card.
