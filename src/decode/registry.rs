@@ -89,9 +89,8 @@ impl Container {
 
     /// Whether the reader must be able to seek from the start. The others then cost fewer requests.
     pub(super) fn opens_seekable(self) -> bool {
-        // MPEG audio only estimates its length from the first frames then. CAF may have its table of packets behind the
-        // sound, and is looked through to its end in any case.
-        matches!(self, Container::Mp4 | Container::Caf | Container::Mpeg | Container::Unknown)
+        // MPEG audio only estimates its length from the first frames then.
+        matches!(self, Container::Mp4 | Container::Mpeg | Container::Unknown)
     }
 
     /// Whether a reader that was opened forward-only never learns to seek.

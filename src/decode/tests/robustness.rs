@@ -91,18 +91,6 @@ fn opening_reads_little() {
 }
 
 #[test]
-fn a_caf_is_not_read_to_its_end_before_it_sounds() {
-    let command = ["ffmpeg", "-nostdin", "-i", "IN", "-c:a", "alac", "OUT"];
-    let bytes = std::fs::read(encoded(&recording(), "table-behind.caf", &command)).unwrap();
-    let len = bytes.len();
-    let input = CountedInput { bytes: std::io::Cursor::new(bytes), read: Default::default() };
-    let read = input.read.clone();
-    Decoder::open(Box::new(input), &Hints::default()).unwrap();
-    let read = read.load(std::sync::atomic::Ordering::Relaxed);
-    assert!(read < len / 2, "{read} of {len} bytes");
-}
-
-#[test]
 fn an_mp4_with_its_index_behind_needs_ranges() {
     let pcm = recording();
     let path = ffmpeg(&pcm, "aac.m4a", &["-c:a", "aac", "-b:a", "192k"]);
