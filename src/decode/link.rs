@@ -77,6 +77,9 @@ impl Link {
         let mut params = params.clone();
         if is_pcm(params.codec) {
             pcm::put_right(&mut params);
+            if layout.big_endian {
+                pcm::be_big_endian(&mut params);
+            }
         }
         let head = match (params.codec, &params.extra_data) {
             (id::CODEC_ID_OPUS, Some(extra)) => opus::Head::parse(extra),

@@ -11,6 +11,8 @@ pub(in crate::decode) struct Layout {
     pub(in crate::decode) index_behind: bool,
     /// The sound track's edit.
     pub(in crate::decode) edit: Option<Edit>,
+    /// Its samples have their highest byte first, although the demuxer takes them for the opposite.
+    pub(in crate::decode) big_endian: bool,
     /// The sound track's priming in Matroska.
     pub(in crate::decode) mkv_delay: Option<CodecDelay>,
 }
@@ -54,7 +56,8 @@ pub(in crate::decode) fn scan<R: Read + Seek>(file: &mut R, limit: Option<u64>) 
         let Some(header) = Header::read(file)? else { break };
         match &header.kind {
             b"moov" => {
-                layout.edit = Movie::read(file, header.body(pos), header.end(pos, limit))?;
+                let movie = Movie::read(file, header.body(pos), header.end(pos, limit))?;
+                (layout.edit, layout.big_endian) = (movie.edit(), movie.big_endian);
                 break;
             }
             b"mdat" => {
@@ -132,18 +135,20 @@ struct Movie {
     /// Of the track that is being read.
     edit: Option<(u64, u64)>,
     is_sound: bool,
+    big_endian: bool,
     found: Option<Option<(u64, u64)>>,
 }
 
 impl Movie {
-    fn read<R: Read + Seek>(file: &mut R, from: u64, to: Option<u64>) -> io::Result<Option<Edit>> {
+    fn read<R: Read + Seek>(file: &mut R, from: u64, to: Option<u64>) -> io::Result<Movie> {
         let mut movie = Movie::default();
         movie.children(file, from, to, 0)?;
-        Ok(movie.found.flatten().map(|(start, length)| Edit {
-            start,
-            length,
-            movie_timescale: movie.timescale,
-        }))
+        Ok(movie)
+    }
+
+    fn edit(&self) -> Option<Edit> {
+        let (start, length) = self.found.flatten()?;
+        Some(Edit { start, length, movie_timescale: self.timescale })
     }
 
     fn children<R: Read + Seek>(
@@ -164,18 +169,20 @@ impl Movie {
             match &header.kind {
                 b"mvhd" => self.timescale = read_timescale(file)?.unwrap_or(0),
                 b"trak" => {
-                    (self.edit, self.is_sound) = (None, false);
+                    (self.edit, self.is_sound, self.big_endian) = (None, false, false);
                     self.children(file, body, end, depth + 1)?;
                     if self.is_sound {
                         self.found = Some(self.edit);
                     }
                 }
-                b"edts" | b"mdia" => self.children(file, body, end, depth + 1)?,
+                b"edts" | b"mdia" | b"minf" | b"stbl" => self.children(file, body, end, depth + 1)?,
                 b"elst" => self.edit = read_edit(file)?,
                 b"hdlr" => {
                     let mut fields = [0; 12];
-                    self.is_sound = filled(file, &mut fields)? && fields.ends_with(b"soun");
+                    // In QuickTime another one tells where the media is.
+                    self.is_sound |= filled(file, &mut fields)? && fields.ends_with(b"soun");
                 }
+                b"stsd" => self.big_endian = is_big_endian(file)?,
                 _ => {}
             }
             let Some(end) = end else { break };
@@ -195,6 +202,17 @@ fn read_timescale<R: Read>(file: &mut R) -> io::Result<Option<u32>> {
     let times = if head[0] == 1 { &mut times[..] } else { &mut times[..8] };
     let mut scale = [0; 4];
     Ok((filled(file, times)? && filled(file, &mut scale)?).then(|| u32::from_be_bytes(scale)))
+}
+
+/// Whether samples described here have their highest byte first: those of QuickTime's wider PCM do, unless `enda` says
+/// that they do not.
+fn is_big_endian<R: Read>(file: &mut R) -> io::Result<bool> {
+    let mut description = Vec::new();
+    file.take(512).read_to_end(&mut description)?;
+    // Version, count and size come before the kind of the first entry.
+    let is_either = matches!(description.get(12..16), Some(b"in24" | b"in32" | b"fl32" | b"fl64"));
+    let says_little = |bytes: &[u8]| bytes.starts_with(b"enda") && bytes.ends_with(&[1]);
+    Ok(is_either && !description.windows(6).any(says_little))
 }
 
 /// Start and length of the first edit that is not a pause.

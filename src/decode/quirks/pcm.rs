@@ -15,3 +15,14 @@ pub(in crate::decode) fn put_right(params: &mut AudioCodecParameters) {
         _ => {}
     }
 }
+
+/// Turns what a demuxer took for little-endian into what it is.
+pub(in crate::decode) fn be_big_endian(params: &mut AudioCodecParameters) {
+    params.codec = match params.codec {
+        id::CODEC_ID_PCM_S24LE => id::CODEC_ID_PCM_S24BE,
+        id::CODEC_ID_PCM_S32LE => id::CODEC_ID_PCM_S32BE,
+        id::CODEC_ID_PCM_F32LE => id::CODEC_ID_PCM_F32BE,
+        id::CODEC_ID_PCM_F64LE => id::CODEC_ID_PCM_F64BE,
+        other => other,
+    };
+}

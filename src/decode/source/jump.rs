@@ -132,7 +132,13 @@ impl Decoder {
     /// Begins at the track's first byte with a new reader.
     pub(super) fn rebuild(&mut self) -> Result<(), DecodeError> {
         self.seekable.store(true, Ordering::Relaxed);
-        let reader = registry::open_as(self.container, self.source.handle(&self.seekable));
+        let mut reader = registry::open_as(self.container, self.source.handle(&self.seekable));
+        if reader.is_err() && !self.container.stays_forward_only() {
+            // Of a file that was cut, readers that look for its end first make nothing.
+            self.seekable.store(false, Ordering::Relaxed);
+            reader = registry::open_as(self.container, self.source.handle(&self.seekable));
+            self.seekable.store(true, Ordering::Relaxed);
+        }
         if let Some(failure) = self.source.take_failure() {
             return Err(DecodeError::Input(failure));
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::fixture::*;
-use crate::decode::{DecodeError, Decoder, Hints, Input};
+use crate::decode::{DecodeError, Decoder, FileInput, Hints, Input};
 
 /// Bytes of which only so many have come; to wait for more is in vain.
 struct Torn {
@@ -54,7 +54,7 @@ fn files() -> Vec<(PathBuf, Option<f64>, bool)> {
     vec![
         (made("plain.wav", &["cp", "IN", "OUT"]), None, false),
         (ffmpeg(&pcm, "plain.aiff", &[]), None, false),
-        (ffmpeg(&pcm, "plain.caf", &[]), None, false),
+        (ffmpeg(&pcm, "plain.caf", &[]), None, true),
         (made("plain.flac", &["flac", "-f", "-o", "OUT", "IN"]), None, false),
         // It is searched by bisection, whose first step is in the middle of the file.
         (made("unindexed.flac", &["flac", "--no-seektable", "-f", "-o", "OUT", "IN"]), None, true),
@@ -111,7 +111,14 @@ fn what_has_come_is_jumped_to_exactly_and_the_rest_when_it_is_there() {
         let there = Arc::new(AtomicUsize::new(all * 6 / 10));
         let input = Torn { bytes: Cursor::new(bytes), there: there.clone() };
         let extension = path.extension().map(|e| e.to_string_lossy().into_owned());
-        let mut decoder = Decoder::open(Box::new(input), &Hints { content_type: None, extension }).unwrap();
+        let mut decoder = match Decoder::open(Box::new(input), &Hints { content_type: None, extension }) {
+            Ok(decoder) => decoder,
+            Err(DecodeError::Input(_)) if needs_end => {
+                eprintln!("{name}: nothing without its end");
+                continue;
+            }
+            Err(error) => panic!("{name}: {error}"),
+        };
         let (mut right, mut refused) = (0, 0);
         for frame in places(frames) {
             match decoder.seek(frame as u64) {
@@ -155,6 +162,15 @@ fn in_a_file_that_was_cut_what_is_there_is_jumped_to_exactly_and_the_rest_is_beh
         let folder = tempfile::tempdir().unwrap();
         let cut = folder.path().join(&name);
         std::fs::write(&cut, bytes).unwrap();
+        if name.ends_with(".caf") {
+            // Its demuxer looks for what is behind the sound before it gives any.
+            let refused = Decoder::open(
+                Box::new(FileInput::new(std::fs::File::open(&cut).unwrap()).unwrap()),
+                &Hints::default(),
+            );
+            assert!(refused.is_err_and(|e| e.to_string().contains("cut short or damaged")), "{name}");
+            continue;
+        }
         let mut decoder = open(&cut);
         let mut right = 0;
         for frame in places(frames).chain([frames, frames + 100_000, 1_000, 0]) {
