@@ -132,15 +132,12 @@ impl Decoder {
     /// Begins at the track's first byte with a new reader.
     pub(super) fn rebuild(&mut self) -> Result<(), DecodeError> {
         self.seekable.store(true, Ordering::Relaxed);
-        let mut reader = registry::open_as(self.container, self.source.handle(&self.seekable));
+        let mut reader = self.begin_reader()?;
         if reader.is_err() && !self.container.stays_forward_only() {
             // Of a file that was cut, readers that look for its end first make nothing.
             self.seekable.store(false, Ordering::Relaxed);
-            reader = registry::open_as(self.container, self.source.handle(&self.seekable));
+            reader = self.begin_reader()?;
             self.seekable.store(true, Ordering::Relaxed);
-        }
-        if let Some(failure) = self.source.take_failure() {
-            return Err(DecodeError::Input(failure));
         }
         self.reader = reader.map_err(|e| DecodeError::Damaged { lost: 0, reason: e.to_string() })?;
         self.tags = tags::read(self.reader.as_mut());
@@ -159,5 +156,14 @@ impl Decoder {
         (self.jumped, self.guessed, self.ended, self.held) = (true, false, false, None);
         self.pending.clear();
         Ok(())
+    }
+
+    /// A reader at the first byte, or what the demuxer says against it; an input that fails is an error of its own.
+    fn begin_reader(&self) -> Result<symphonia::core::errors::Result<Reader>, DecodeError> {
+        let reader = registry::open_as(self.container, self.source.handle(&self.seekable));
+        match self.source.take_failure() {
+            Some(failure) => Err(DecodeError::Input(failure)),
+            None => Ok(reader),
+        }
     }
 }
