@@ -183,6 +183,12 @@ impl Output {
         self.handle.shared.order();
     }
 
+    /// Nothing is under way any more: a device that is away is not waited for, what comes next may begin on another.
+    pub fn rest(&self) {
+        self.handle.shared.rested.store(true, SeqCst);
+        self.handle.shared.order();
+    }
+
     /// What the software's volume was in an earlier run: nothing is done to the card's own control.
     pub fn restore_volume(&self, linear: f32, muted: bool) {
         self.handle.shared.set_software_volume(sensible(linear));

@@ -17,7 +17,8 @@ use super::treatment::{SoundPath, Treatment};
 /// Settings of the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// ALSA names in order of preference; `auto` stands for every card, the likeliest first.
+    /// ALSA names in order of preference; `auto` stands for every card, the likeliest first, but never for another than
+    /// the one on which something is under way.
     pub device: Vec<String>,
     /// How much the card buffers; None is a quarter of a second, or half of one where the thread may not run above
     /// ordinary ones.
@@ -101,6 +102,8 @@ pub(super) struct Shared {
     /// The device that was selected. Locked by the output thread only when another one was.
     selected: Mutex<Option<String>>,
     pub reselect: AtomicBool,
+    /// Nothing is under way any more.
+    pub rested: AtomicBool,
     /// Held while somebody looks at a device, which must not be opened meanwhile: it would seem busy.
     pub looking: Mutex<()>,
     /// Locked by the output thread only while it opens or closes a device, never while it plays.
@@ -141,6 +144,7 @@ impl Shared {
             treatment: AtomicU64::new(0),
             selected: Mutex::new(None),
             reselect: AtomicBool::new(false),
+            rested: AtomicBool::new(false),
             looking: Mutex::new(()),
             opened: Mutex::new(Opened::default()),
         };

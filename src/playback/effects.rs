@@ -55,6 +55,7 @@ impl Playback {
                 self.output.cut_after(entry, generation);
                 self.tell(Message::TakeBack { ticket, generation });
             }
+            Effect::Rest => self.output.rest(),
             Effect::Pause => self.hold(true),
             Effect::Resume => self.hold(false),
             Effect::RestoreVolume(volume, mute) => self.output.restore_volume(volume as f32, mute),

@@ -70,6 +70,8 @@ pub enum Effect {
         /// The first generation that may be heard after what comes before that entry.
         generation: u64,
     },
+    /// Nothing is under way any more: what is played next may begin on another device.
+    Rest,
     /// Hold the sound.
     Pause,
     /// Let the sound go on.

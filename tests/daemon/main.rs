@@ -11,6 +11,7 @@ mod changed;
 mod command_line;
 mod crossfade;
 mod devices;
+mod devices_auto;
 mod exact;
 mod fixtures;
 mod formats;

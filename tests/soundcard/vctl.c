@@ -245,7 +245,7 @@ static const snd_ctl_ext_callback_t callbacks = {
 
 SND_CTL_PLUGIN_DEFINE_FUNC(vctl)
 {
-	const char *dir = NULL, *element = "Digital";
+	const char *dir = NULL, *element = "Digital", *card = "vctl", *driver = "vctl";
 	struct vctl *v = calloc(1, sizeof *v);
 	snd_config_iterator_t i, next;
 	int error;
@@ -270,6 +270,10 @@ SND_CTL_PLUGIN_DEFINE_FUNC(vctl)
 			snd_config_get_string(entry, &dir);
 		else if (strcmp(id, "element") == 0)
 			snd_config_get_string(entry, &element);
+		else if (strcmp(id, "id") == 0)
+			snd_config_get_string(entry, &card);
+		else if (strcmp(id, "driver") == 0)
+			snd_config_get_string(entry, &driver);
 		else if (strcmp(id, "steps") == 0)
 			snd_config_get_integer(entry, &v->steps);
 		else if (strcmp(id, "min_cdb") == 0)
@@ -304,8 +308,8 @@ SND_CTL_PLUGIN_DEFINE_FUNC(vctl)
 	}
 	v->ext.version = SND_CTL_EXT_VERSION;
 	v->ext.card_idx = 0;
-	strcpy(v->ext.id, "vctl");
-	strcpy(v->ext.driver, "vctl");
+	snprintf(v->ext.id, sizeof v->ext.id, "%s", card);
+	snprintf(v->ext.driver, sizeof v->ext.driver, "%s", driver);
 	strcpy(v->ext.name, "Virtual mixer");
 	strcpy(v->ext.longname, "The mixer of a virtual card");
 	strcpy(v->ext.mixername, "Virtual mixer");

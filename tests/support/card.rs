@@ -202,8 +202,18 @@ impl Card {
         self.folder.path().join("asound.conf")
     }
 
+    /// The name of its PCM.
+    pub fn name(&self) -> &str {
+        &self.pcm
+    }
+
+    /// Where it keeps its files.
+    pub fn folder(&self) -> PathBuf {
+        self.folder.path().join(&self.pcm)
+    }
+
     fn file(&self, name: &str) -> PathBuf {
-        self.folder.path().join(&self.pcm).join(name)
+        self.folder().join(name)
     }
 
     fn write_fault(&self, word: &str) {

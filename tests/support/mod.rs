@@ -23,6 +23,7 @@ pub mod encode;
 pub mod icecast;
 pub mod plugin;
 pub mod process;
+pub mod rack;
 pub mod radio;
 pub mod server;
 pub mod transfer;
@@ -47,6 +48,7 @@ pub mod prelude {
     pub use super::encode::{Codec, Encoded};
     pub use super::plugin::{Plugin, Track, Whim};
     pub use super::process;
+    pub use super::rack::Rack;
     pub use super::server::{Server, Trouble};
     pub use super::{PATIENCE, until, until_async};
 }

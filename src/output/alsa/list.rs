@@ -12,17 +12,36 @@ use crate::output::devices::{DeviceAbilities, DeviceKind, Unavailable};
 /// Names of a configuration that are listed; nobody has more.
 const MOST_NAMED: usize = 64;
 
+/// The device that something under way is heard on.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::output) struct Held<'a> {
+    pub name: &'a str,
+    /// It went away while it was heard.
+    pub lost: bool,
+}
+
 /// The names to open for what the configuration says: `auto` stands for every card, the likeliest first.
-pub(super) fn candidates(names: &[String]) -> Vec<String> {
-    let mut all = Vec::new();
-    for name in names {
-        if name == "auto" {
-            all.extend(cards());
-        } else {
-            all.push(name.clone());
+pub(super) fn candidates(names: &[String], held: Option<Held<'_>>) -> Vec<String> {
+    expand(names, held, cards)
+}
+
+/// `auto` chooses where music begins. What is under way moves to a device that a person named, but to no other card:
+/// music that comes out of the screen because a plug was pulled surprises the house.
+fn expand(names: &[String], held: Option<Held<'_>>, cards: impl Fn() -> Vec<String>) -> Vec<String> {
+    let of_auto = || match held {
+        None => cards(),
+        Some(held) if names.iter().any(|name| name == held.name) => Vec::new(),
+        Some(held) => {
+            let mut cards = cards();
+            match cards.iter().position(|card| card == held.name) {
+                // It was let go of in a pause: a better one may be there by now.
+                Some(at) if !held.lost => cards.truncate(at + 1),
+                _ => cards = vec![held.name.to_owned()],
+            }
+            cards
         }
-    }
-    all
+    };
+    names.iter().flat_map(|name| if name == "auto" { of_auto() } else { vec![name.clone()] }).collect()
 }
 
 /// Every card by rank; `default` where there is none, since a sound server or a configuration may stand behind it.
@@ -176,9 +195,34 @@ mod tests {
         );
     }
 
+    fn check(names: &str, held: Option<(&str, bool)>, cards: &str, want: &str) {
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let held = held.map(|(name, lost)| Held { name, lost });
+        let got = expand(&words(names), held, || words(cards));
+        assert_eq!(got, words(want), "{names}, on {held:?}, with {cards}");
+    }
+
     #[test]
-    fn named_devices_keep_their_order() {
-        let names = ["hw:CARD=A".to_owned(), "null".to_owned()];
-        assert_eq!(candidates(&names), names);
+    fn named_devices_keep_their_order_and_auto_is_every_card_where_music_begins() {
+        check("A null", None, "C D", "A null");
+        check("auto", None, "C D", "C D");
+        check("A auto B", None, "C D", "A C D B");
+    }
+
+    #[test]
+    fn what_is_under_way_moves_to_a_device_that_is_named_and_to_no_other_card() {
+        check("auto", Some(("C", true)), "D E", "C");
+        check("auto", Some(("D", true)), "C D E", "D");
+        check("A B", Some(("A", true)), "C D", "A B");
+        check("A auto", Some(("A", true)), "C D", "A");
+        check("A auto B", Some(("A", true)), "C D", "A B");
+        check("A auto", Some(("C", true)), "C D", "A C");
+    }
+
+    #[test]
+    fn a_card_that_was_let_go_of_in_a_pause_gives_way_to_a_better_one_only() {
+        check("auto", Some(("D", false)), "C D E", "C D");
+        check("auto", Some(("C", false)), "D E", "C");
+        check("A auto", Some(("A", false)), "C D", "A");
     }
 }

@@ -205,7 +205,7 @@ fn channel(control: &Selem<'_>) -> Option<SelemChannelId> {
 
 /// The device that will probably be opened, and its mixer.
 pub(in crate::output) fn first_mixer(names: &[String]) -> Option<(String, Option<String>)> {
-    let first = super::list::candidates(names).into_iter().next()?;
+    let first = super::list::candidates(names, None).into_iter().next()?;
     let mixer = mixer_of(&first);
     Some((first, mixer))
 }

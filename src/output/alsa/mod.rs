@@ -18,7 +18,7 @@ use alsa::{Direction, Output as Text};
 use super::devices::DeviceAbilities;
 use super::format::{Abilities, CardFormat, SourceFormat};
 pub(super) use fault::{Fault, OpenError};
-pub(super) use list::{list_devices, probe_device};
+pub(super) use list::{Held, list_devices, probe_device};
 pub(super) use mixer::{HardwareVolume, MixerWoken, Reading, control_name, first_mixer, mixer_of};
 pub(super) use poll::Poller;
 
@@ -65,16 +65,17 @@ pub(super) fn silence_library() {
 
 impl Device {
     /// Opens the first of `names` that can be used and sets it up for `source` with about `buffer` of frames. Those
-    /// behind `last` are left alone.
+    /// behind `last` are left alone, and `held` narrows what `auto` stands for.
     pub fn open(
         names: &[String],
+        held: Option<Held<'_>>,
         last: Option<&str>,
         source: &SourceFormat,
         buffer: Duration,
     ) -> Result<Device, OpenError> {
         silence_library();
         let mut first: Option<OpenError> = None;
-        let mut names = list::candidates(names);
+        let mut names = list::candidates(names, held);
         if let Some(at) = names.iter().position(|name| Some(name.as_str()) == last) {
             names.truncate(at + 1);
         }

@@ -1,17 +1,15 @@
-//! Opening, losing and getting back the device.
+//! Opening the device, choosing it, waiting for it.
 
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 
-use super::play::DRAIN_GRACE;
 use super::{Flow, OutputThread, RingFor};
-use crate::output::alsa::{Device, Fault, OpenError, first_mixer};
+use crate::output::alsa::{Device, Held, OpenError, first_mixer};
 use crate::output::format::SourceFormat;
 use crate::output::marks::{Event, Note, Prepared, What};
-use crate::output::playhead::{duration, frames, now_ns};
 use crate::output::shared::{Opened, wake};
 use crate::system::realtime;
 
@@ -23,19 +21,13 @@ const BUFFER_ORDINARY: Duration = Duration::from_millis(500);
 /// The first wait before a lost device is tried again; doubles to the last.
 const FIRST_RETRY: Duration = Duration::from_millis(250);
 const LAST_RETRY: Duration = Duration::from_secs(10);
-/// A device that went away is waited for so long before the next of the list is used: a plug that is pushed in better, a
+/// A device that went away is waited for so long before the next that is named is used: a plug that is pushed in better, a
 /// cable that is moved and a reset of USB take about a second or two.
 const PREFERRED_FOR: Duration = Duration::from_secs(3);
 /// How long somebody who looks at a device is waited for.
 const LOOK_AT_MOST: Duration = Duration::from_millis(500);
 /// After a change below /dev/snd: udev still has to give the device to the group.
 const SETTLE: Duration = Duration::from_millis(100);
-/// Recoveries without a frame played in between before a device is given up.
-const MOST_RECOVERIES: u32 = 5;
-/// What a lost card may have failed to play before that was noticed. Rather this much is heard twice than not at all.
-const NOTICED_AFTER: Duration = Duration::from_millis(40);
-/// So long a card that says that it woke up and did not is waited for before it is set up anew.
-const PATIENCE_WITH_SLEEP: Duration = Duration::from_secs(1);
 /// What the ring holds: 2 s, but never more than 2 MiB of samples.
 const RING_SECONDS: usize = 2;
 const RING_SAMPLES: usize = (2 << 20) / size_of::<i32>();
@@ -49,7 +41,7 @@ pub(super) struct Lost {
     /// The last change of format that was tried in vain.
     request: u64,
     /// The device that went away, and when.
-    awaited: Option<(String, Instant)>,
+    pub(super) awaited: Option<(String, Instant)>,
 }
 
 impl Lost {
@@ -111,6 +103,22 @@ impl OutputThread {
         }
     }
 
+    /// What comes now may be heard on another device.
+    pub(super) fn rest(&mut self) {
+        self.on = None;
+        if let Some(lost) = &mut self.lost {
+            lost.awaited = None;
+        }
+    }
+
+    /// What is under way is heard on the device that is open.
+    pub(super) fn note_device(&mut self) {
+        let Some(device) = &self.device else { return };
+        if self.on.as_ref() != Some(&device.name) {
+            self.on = Some(device.name.clone());
+        }
+    }
+
     /// Another device is wanted: lets go of the present one, so that the next frame goes there.
     pub(super) fn select(&mut self) {
         let selected = self.shared.selected();
@@ -118,8 +126,9 @@ impl OutputThread {
         let first = selected.clone().or_else(|| Some(first_mixer(&self.settings.device)?.0));
         let stays = self.device.as_ref().is_some_and(|device| Some(&device.name) == first.as_ref());
         self.selected = selected;
-        if let Some(lost) = &mut self.lost {
-            lost.awaited = None;
+        self.rest();
+        if stays && !self.is_still() {
+            self.note_device();
         }
         if self.device.is_some() && !stays {
             if self.flow != Flow::Stopped {
@@ -137,7 +146,8 @@ impl OutputThread {
         let shared = Arc::clone(&self.shared);
         let _turn = own_turn(&shared.looking);
         let last = self.lost.as_ref().and_then(Lost::awaited);
-        match Device::open(&names, last, source, self.buffer()) {
+        let held = self.on.as_deref().map(|name| Held { name, lost: self.lost.is_some() });
+        match Device::open(&names, held, last, source, self.buffer()) {
             Ok(device) => {
                 self.feed.keep(2 * device.buffer);
                 self.device = Some(device);
@@ -252,131 +262,8 @@ impl OutputThread {
         self.answered = true;
     }
 
-    /// The poll said that something is wrong with the card.
-    pub(super) fn troubled(&mut self) {
-        let Some(device) = &self.device else { return };
-        match device.level() {
-            // It answers as if nothing were: a few times that is believed.
-            Ok(_) => self.recover(Fault::Other),
-            Err(fault) => self.recover(fault),
-        }
-    }
-
-    /// Brings the card back after `fault`, or gives it up.
-    pub(super) fn recover(&mut self, fault: Fault) {
-        match fault {
-            Fault::Xrun => self.underrun(),
-            Fault::Suspended => {
-                let heard = self.guess();
-                self.flow = Flow::Asleep { heard };
-                self.moved = Instant::now();
-                self.wake_card();
-            }
-            Fault::Gone => self.lose(true),
-            Fault::Other => {
-                self.recoveries += 1;
-                if self.recoveries > MOST_RECOVERIES {
-                    self.lose(false);
-                } else {
-                    self.guess_heard();
-                    self.feed.again();
-                    self.stop_card();
-                    self.moved = Instant::now();
-                    self.fade_next = true;
-                    self.prepare_card();
-                }
-            }
-        }
-    }
-
-    /// The card ran dry: if it can be prepared again, it has played everything that it had.
-    fn underrun(&mut self) {
-        // Its start threshold may have started it while it was still being filled.
-        let ran = self.flow != Flow::Filling || self.device.as_ref().is_some_and(Device::is_dry);
-        let prepared = self.device.as_ref().is_some_and(|d| d.prepare().is_ok());
-        if !prepared {
-            // Plugins say "underrun" for a device that is no more.
-            self.lose(true);
-            return;
-        }
-        if ran {
-            self.feed.set_heard(self.feed.written);
-        } else {
-            // It failed to start: nothing was heard.
-            self.feed.again();
-        }
-        self.silence = 0;
-        self.tell_notes();
-        if !self.feed.has_frames() {
-            self.end_sound();
-            return;
-        }
-        let count = self.shared.xruns.fetch_add(1, Relaxed) + 1;
-        self.event(Event::Xrun { count });
-        self.recoveries += 1;
-        if self.recoveries > MOST_RECOVERIES {
-            self.lose(false);
-            return;
-        }
-        self.moved = Instant::now();
-        self.flow = Flow::Filling;
-    }
-
-    /// Tries to get a card back after the machine slept.
-    pub(super) fn wake_card(&mut self) {
-        let (Some(device), Flow::Asleep { heard }) = (&self.device, self.flow) else { return };
-        match device.wake(self.moved.elapsed() < PATIENCE_WITH_SLEEP) {
-            Ok(false) => {}
-            Ok(true) if device.is_running() => {
-                self.moved = Instant::now();
-                // What is behind the silence may come only after it: see `drain`.
-                let until = self.moved + duration(self.feed.unheard(), device.card.rate) + DRAIN_GRACE;
-                self.flow = if self.silence > 0 { Flow::Draining { until } } else { Flow::Running };
-            }
-            Ok(true) => {
-                self.feed.set_heard(heard);
-                self.feed.again();
-                self.fade_next = true;
-                self.prepare_card();
-            }
-            Err(_) => {
-                self.feed.set_heard(heard);
-                self.lose(true);
-            }
-        }
-    }
-
-    /// Where the card was when it failed, as play count: from its last answer and the time since.
-    fn guess(&self) -> u64 {
-        let Some(device) = self.device.as_ref().filter(|_| self.is_sounding()) else {
-            return self.feed.heard;
-        };
-        let since =
-            Duration::from_nanos(now_ns().saturating_sub(self.level_ns)).saturating_sub(NOTICED_AFTER);
-        self.feed.heard + frames(since, device.card.rate)
-    }
-
-    fn guess_heard(&mut self) {
-        let at = self.guess();
-        self.feed.set_heard(at);
-    }
-
-    fn lose(&mut self, unplugged: bool) {
-        self.guess_heard();
-        self.tell_notes();
-        self.feed.again();
-        self.fade_next = true;
-        self.recoveries = 0;
-        let name = self.device.as_ref().map(|d| d.name.clone()).unwrap_or_default();
-        self.close();
-        self.unusable(OpenError::lost(&name, unplugged), 0);
-        if let Some(lost) = &mut self.lost {
-            lost.awaited = Some((name, Instant::now()));
-        }
-    }
-
     /// Says once that there is no device, and plans the next attempt.
-    fn unusable(&mut self, e: OpenError, request: u64) {
+    pub(super) fn unusable(&mut self, e: OpenError, request: u64) {
         let now = Instant::now();
         match &mut self.lost {
             Some(lost) => {

@@ -5,6 +5,7 @@
 
 mod device;
 mod play;
+mod recover;
 mod silence;
 
 use std::os::fd::AsFd;
@@ -67,6 +68,8 @@ pub(super) struct OutputThread {
     told: bool,
     answered: bool,
     device: Option<Device>,
+    /// The device that what is under way was heard on last.
+    on: Option<String>,
     lost: Option<Lost>,
     watch: Option<Inotify>,
     flow: Flow,
@@ -127,6 +130,7 @@ impl OutputThread {
             told: false,
             answered: false,
             device: None,
+            on: None,
             lost: None,
             watch: None,
             flow: Flow::Stopped,
@@ -240,6 +244,12 @@ impl OutputThread {
                 let fade = self.fade_next;
                 self.halt();
                 self.fade_next = fade;
+            }
+        }
+        if self.shared.rested.swap(false, SeqCst) {
+            self.rest();
+            if !self.is_still() {
+                self.note_device();
             }
         }
         if self.shared.reselect.swap(false, SeqCst) {

@@ -94,6 +94,7 @@ impl OutputThread {
             self.recover(fault);
             return;
         }
+        self.note_device();
         self.lead = self.lead_in();
         self.leading = self.lead as u64;
         self.asleep = false;

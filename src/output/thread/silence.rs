@@ -94,6 +94,7 @@ impl OutputThread {
         if std::mem::take(&mut self.fade_next) && !self.feed.starts_entry() {
             self.gain.fade_in();
         }
+        self.note_device();
         let rate = self.device.as_ref().map_or(0, |device| device.card.rate);
         (self.flow, self.silence, self.dry_since) = (Flow::Running, 0, None);
         self.leading = frames(2 * KEPT, rate);

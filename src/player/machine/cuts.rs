@@ -67,6 +67,7 @@ impl Machine {
             self.current = first;
         }
         self.cut(effects);
+        effects.push(Effect::Rest);
         self.abandon_current(effects);
         self.abandon_next(effects);
         self.intent = Intent::Stopped;

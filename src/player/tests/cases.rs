@@ -303,6 +303,34 @@ fn a_card_that_stays_away_for_ten_minutes_is_not_played_on_by_itself() {
 }
 
 #[test]
+fn play_confirms_the_return_of_a_card_and_stop_gives_it_up() {
+    let mut world = World::with_tracks(1);
+    world.play(1);
+    world.happens(Event::DeviceGone("unplugged".into()));
+    world.pass(Duration::from_secs(500));
+    world.ask(Command::Pause).unwrap();
+    world.ask(Command::Play).unwrap();
+    world.pass(Duration::from_secs(500));
+    world.wanted();
+    world.happens(Event::Tick);
+    assert!(!world.wanted().contains(&Effect::Pause), "the patience begins anew");
+    world.ask(Command::Stop).unwrap();
+    assert!(world.wanted().contains(&Effect::Rest), "what is played next may begin on another card");
+    world.happens(Event::DeviceBack("back".into()));
+    assert_eq!(world.state().status, Status::Stopped);
+    world.happens(Event::DeviceGone("unplugged".into()));
+    world.play(1);
+    world.ask(Command::Next).unwrap();
+    world.happens(Event::DeviceGone("unplugged".into()));
+    world.ask(Command::PlayEntry(EntryId(1))).unwrap();
+    assert_eq!(
+        count(&world.wanted(), |effect| *effect == Effect::Rest),
+        1,
+        "Next at the end stops, a jump does not"
+    );
+}
+
+#[test]
 fn removing_the_current_entry_goes_on_to_the_one_after_it() {
     let mut world = World::with_tracks(3);
     world.play(2);
