@@ -153,3 +153,89 @@ async fn a_fade_that_is_asked_for_while_music_plays_holds_for_the_next_join() {
     daemon.wait_end(0).await;
     assert_exact(&card.music(), &faded(&sources[0], &sources[1], 24_000));
 }
+
+/// FLAC as it is made for a pipe: it does not say how long it is.
+fn of_unknown_length(of: &Recording) -> Encoded {
+    let Encoded { bytes, content_type } = of.encode(Codec::Flac);
+    let mut bytes = bytes.to_vec();
+    // The 36 bits of the first block that count the samples.
+    bytes[21] &= 0xf0;
+    bytes[22..26].fill(0);
+    Encoded { bytes: Arc::new(bytes), content_type }
+}
+
+/// That much of it, and silence up to this length.
+fn and_silence(of: &Recording, frames: usize) -> Recording {
+    let mut longer = of.clone();
+    longer.samples.resize(frames * of.channels, 0);
+    longer
+}
+
+#[tokio::test]
+async fn a_pause_within_a_fade_loses_nothing_of_either_track() {
+    let (card, server) = (Card::new().clock(Clock::Real).plug(), Server::start());
+    let sources = [63, 64].map(|seed| Recording::music(seed, 44_100, 16, 5.0));
+    let uris = [0, 1].map(|n| server.serve(&format!("/{n}.flac"), flac(&sources[n], None)));
+    let mut daemon = Daemon::new().card(&card).config(&fade_of(2_000)).start().await;
+    let ids = daemon.add(&uris).await;
+    daemon.play().await;
+    daemon.wait_event("joined").await;
+    daemon.wait_position(300_000).await;
+    daemon.pause().await;
+    card.wait_for("silence", |events| events.iter().any(|event| event.kind == "drop")).await;
+    let held = daemon.position().await;
+    assert!(held < 2_000_000, "this machine was too slow for the test: {held}");
+    assert_eq!((daemon.current().await, reason(&daemon).await.1), (ids[1], "crossfade".to_owned()));
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(daemon.position().await, held, "the position moved in silence");
+    daemon.play().await;
+    daemon.wait_end(0).await;
+    let paused = card.events_of("drop")[0].number("consumed") as usize;
+    let softly = paused..paused + 44_100 * 6 / 1_000;
+    assert_exact_outside(&card.music(), &faded(&sources[0], &sources[1], 88_200), &[softly]);
+    assert!(daemon.errors().is_empty(), "{:?}", daemon.errors());
+}
+
+#[tokio::test]
+async fn next_while_a_fade_is_heard_leaves_both_tracks_for_the_one_behind_them() {
+    let (card, server) = (Card::new().clock(Clock::Real).plug(), Server::start());
+    let sources = [65, 66, 67].map(|seed| Recording::music(seed, 44_100, 16, 5.0));
+    let uris = [0, 1, 2].map(|n| server.serve(&format!("/{n}.flac"), flac(&sources[n], None)));
+    let mut daemon = Daemon::new().card(&card).config(&fade_of(2_000)).start().await;
+    let ids = daemon.add(&uris).await;
+    daemon.play().await;
+    daemon.wait_event("joined").await;
+    daemon.wait_position(300_000).await;
+    assert_eq!(reason(&daemon).await.1, "crossfade");
+    daemon.next().await;
+    until_async("the fade is left", async || reason(&daemon).await.0).await;
+    assert_eq!(daemon.current().await, ids[2]);
+    daemon.wait_end(0).await;
+    let cut = card.events_of("drop")[0].number("consumed") as usize;
+    let before = faded(&sources[0], &sources[1], 88_200).cut(0..cut);
+    assert!((132_300..220_500).contains(&cut), "cut at {cut}, not within the fade");
+    assert_exact(&card.music(), &before.then(&sources[2]));
+    assert_eq!(daemon.events("joined"), 1, "nothing was joined to the third track");
+}
+
+#[tokio::test]
+async fn a_next_track_that_ends_within_its_own_fade_lets_the_first_fade_out_alone() {
+    let (card, server) = (Card::new().clock(Clock::Real).plug(), Server::start());
+    let first = Recording::music(68, 44_100, 16, 4.0);
+    let short = Recording::music(69, 44_100, 16, 0.6);
+    let last = Recording::music(71, 44_100, 16, 5.0);
+    let uris = [
+        server.serve("/0.flac", flac(&first, None)),
+        server.serve("/1.flac", of_unknown_length(&short)),
+        server.serve("/2.flac", flac(&last, None)),
+    ];
+    let mut daemon = Daemon::new().card(&card).config(&fade_of(1_500)).start().await;
+    let ids = daemon.add(&uris).await;
+    daemon.play().await;
+    daemon.wait_event("joined").await;
+    assert_eq!((daemon.current().await, reason(&daemon).await.1), (ids[1], "crossfade".to_owned()));
+    daemon.wait_end(0).await;
+    let mixed = faded(&first, &and_silence(&short, 66_150), 66_150);
+    assert_exact(&card.music(), &mixed.then(&last));
+    assert_eq!((daemon.events("joined"), daemon.errors()), (2, Vec::new()));
+}

@@ -33,11 +33,10 @@ async fn wait_device(daemon: &Daemon, wanted: &str) {
 
 /// Waits until the card has been looked for after it was away for so long.
 async fn is_looked_for(card: &Card, away: Duration) {
-    let tries = |card: &Card| card.events_of("open_failed").into_iter().map(|event| event.ns);
-    until("the card is looked for", || tries(card).next().is_some()).await;
-    let first = tries(card).next().unwrap();
-    until("it is looked for again and again", || {
-        tries(card).last().is_some_and(|last| last - first > away.as_nanos() as u64)
+    until("the card is looked for again and again", || {
+        let tries = card.events_of("open_failed");
+        let between = tries.first().zip(tries.last()).map_or(0, |(first, last)| last.ns - first.ns);
+        u128::from(between) > away.as_nanos()
     })
     .await;
 }

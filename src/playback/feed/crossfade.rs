@@ -120,10 +120,16 @@ impl Work {
         let Some(Fade { mix, .. }) = self.fade.as_mut().filter(|fade| !fade.mix.is_done()) else { return };
         let mixed = mix.mix(&mut self.ready) + self.tail.len() / usize::from(to.channels).max(1);
         if mix.is_done() {
-            let (length, rate) = (mix.length() as u64, u64::from(self.track.decoder.format().rate));
-            let frame = self.track.start_frame + length * rate / u64::from(to.rate).max(1);
-            self.fade_end = Some((mixed as u64, frame));
+            self.fade_ends_behind(mixed as u64);
         }
+    }
+
+    /// So many frames go to the ring before the fade is over.
+    fn fade_ends_behind(&mut self, frames: u64) {
+        let Some(Fade { mix, to }) = &self.fade else { return };
+        let (length, rate) = (mix.length() as u64, u64::from(self.track.decoder.format().rate));
+        let frame = self.track.start_frame + length * rate / u64::from(to.rate).max(1);
+        self.fade_end = Some((frames, frame));
     }
 
     /// Sound of the track before is still to be mixed.
@@ -138,6 +144,8 @@ impl Work {
             fade.mix.finish(&mut self.ready);
         }
         self.hold_back(sound);
+        // Its own mark may not be set yet, and tells what is done to it.
+        self.fade_ends_behind(self.waiting_frames());
     }
 
     /// Whether the next track is to be faded into what is held back of this one, and not joined.
