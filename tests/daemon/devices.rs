@@ -104,6 +104,72 @@ async fn pause_while_the_card_is_gone_cancels_the_return() {
 }
 
 #[tokio::test]
+async fn stop_while_the_card_is_gone_cancels_the_return_and_play_asks_for_it_again() {
+    let (card, server) = (Card::new().clock(Clock::Real).plug(), Server::start());
+    let source = Recording::music(54, 44_100, 16, 3.0);
+    let url = server.serve("/a.flac", source.encode(Codec::Flac));
+    let mut daemon = Daemon::new().card(&card).start().await;
+    daemon.play_uris(&[url]).await;
+    daemon.wait_position(500_000).await;
+    card.fault(Fault::Unplug);
+    waits_for_the_device(&mut daemon).await;
+    daemon.stop().await;
+    daemon.wait_state("stopped").await;
+    assert_eq!(daemon.last_error().await, (String::new(), String::new()), "nobody waits for it any more");
+    card.heal();
+    let heard = card.frames_heard();
+    // Longer than the next attempt would take.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!((daemon.state().await.as_str(), card.frames_heard()), ("stopped", heard));
+    // Away again: Play waits for it, and a pause in between does not end that.
+    card.fault(Fault::Unplug);
+    daemon.play().await;
+    waits_for_the_device(&mut daemon).await;
+    daemon.pause().await;
+    daemon.play().await;
+    waits_for_the_device(&mut daemon).await;
+    card.heal();
+    daemon.wait_end(0).await;
+    assert_exact_outside(&card.sessions()[1].heard.trimmed(), &source, &[0..44_100 * 6 / 1_000]);
+}
+
+/// Lines of the log from this level on, without their times.
+fn complaints(daemon: &Daemon) -> Vec<String> {
+    let is_one = |line: &&str| line.contains("WARN") || line.contains("ERROR");
+    daemon.log().lines().filter(is_one).map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn a_card_that_another_program_takes_in_a_pause_costs_two_lines_of_the_log() {
+    let (card, server) = (Card::new().clock(Clock::Real).plug(), Server::start());
+    let source = Recording::music(55, 44_100, 16, 3.0);
+    let url = server.serve("/a.flac", source.encode(Codec::Flac));
+    let mut daemon = Daemon::new().card(&card).output("release_after_s = 0").start().await;
+    daemon.play_uris(&[url]).await;
+    daemon.wait_position(500_000).await;
+    daemon.pause().await;
+    card.wait_for("let go of", |events| events.iter().any(|event| event.kind == "close")).await;
+    card.fault(Fault::Busy);
+    let before = daemon.log().len();
+    daemon.play().await;
+    waits_for_the_device(&mut daemon).await;
+    card.wait_for("tries", |events| events.iter().filter(|event| event.kind == "open_failed").count() >= 4)
+        .await;
+    let busy = daemon.log()[before..].to_owned();
+    card.heal();
+    daemon.wait_end(0).await;
+    assert_eq!(busy.matches("is used by another program").count(), 1, "one line when it starts: {busy}");
+    let after = daemon.log()[before + busy.len()..].to_owned();
+    assert_eq!(after.matches("sound goes to dac").count(), 1, "one line when it ends: {after}");
+    assert_eq!(complaints(&daemon).len(), 1, "{:?}", complaints(&daemon));
+    let [before, after] = &card.sessions()[..] else { panic!("{} sessions", card.sessions().len()) };
+    let paused = before.heard.trimmed().frames();
+    // With the first frame of its fade, which is silent.
+    let heard = before.heard.trimmed().then(&after.heard);
+    assert_exact_outside(&heard, &source, &[paused..paused + 44_100 * 6 / 1_000]);
+}
+
+#[tokio::test]
 async fn an_xrun_is_counted_and_costs_no_frame() {
     let (card, server) = (Card::new().clock(Clock::Real).plug(), Server::start());
     let source = Recording::music(53, 44_100, 16, 3.0);

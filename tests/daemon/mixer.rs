@@ -36,13 +36,23 @@ async fn the_card_is_set_when_a_person_sets_it_and_never_otherwise() {
         .enumerate()
         .map(|(n, source)| server.serve(&format!("/{n}.flac"), source.encode(Codec::Flac)))
         .collect();
-    let mut daemon = setup(&card).start().await;
+    // Neither does a gain for tracks without tags.
+    let sound = "[sound]\nreplay_gain = \"track\"\n";
+    let mut daemon = setup(&card).config(sound).start().await;
     wait_control(&daemon, "hardware").await;
     // Read, not set: -28.5 dB is a third of the way on alsamixer's scale.
     wait_volume(&daemon, "what the card stands at", |volume, _| (0.30..0.36).contains(&volume)).await;
     daemon.play_uris(&urls).await;
     daemon.wait_end(0).await;
-    assert_eq!((card.mixer_writes(), card.mixer()), (0, Some((150, true))), "start, two formats, end");
+    let from = daemon.record.len();
+    daemon.play().await;
+    daemon.wait_event_from(from, "playing").await;
+    daemon.pause().await;
+    daemon.play().await;
+    daemon.stop().await;
+    daemon.wait_state("stopped").await;
+    let untouched = (0, Some((150, true)));
+    assert_eq!((card.mixer_writes(), card.mixer()), untouched, "start, two formats, end, pause, stop");
     for (session, source) in card.sessions().iter().zip(&sources) {
         assert_exact(&session.heard.trimmed(), source);
     }
@@ -87,6 +97,33 @@ async fn what_is_changed_at_the_card_is_followed_and_announced() {
     daemon.wait_end(0).await;
     assert_exact(&card.music(), &source);
     assert_eq!(card.mixer_writes(), 0);
+}
+
+#[tokio::test]
+async fn what_is_changed_while_the_card_is_let_go_of_is_followed_too() {
+    let card = Card::new().clock(Clock::Times(4.0)).mixer("").plug();
+    card.turn_knob(FULL, true);
+    let source = Recording::music(75, 44_100, 16, 1.0);
+    let server = Server::start();
+    let url = server.serve("/a.flac", source.encode(Codec::Flac));
+    let mut daemon = setup(&card).output("release_after_s = 0").start().await;
+    wait_control(&daemon, "hardware").await;
+    // Before anything was played, between two tracks, and by several in a row, of which the last counts.
+    card.turn_knob(150, true);
+    wait_volume(&daemon, "turned down", |volume, _| (0.30..0.36).contains(&volume)).await;
+    daemon.play_to_the_end(&[&url]).await;
+    card.wait_for("let go of", |events| events.iter().any(|event| event.kind == "close")).await;
+    for step in (100..=FULL).step_by(5).chain([FULL]) {
+        card.turn_knob(step, true);
+    }
+    wait_volume(&daemon, "turned up", |volume, muted| volume == 1.0 && !muted).await;
+    card.turn_knob(FULL, false);
+    wait_volume(&daemon, "muted", |volume, muted| volume == 1.0 && muted).await;
+    daemon.play_to_the_end(&[&url]).await;
+    assert_eq!((card.mixer_writes(), card.mixer()), (0, Some((FULL, false))));
+    for session in card.sessions() {
+        assert_exact(&session.heard.trimmed(), &source);
+    }
 }
 
 #[tokio::test]
