@@ -26,6 +26,16 @@ fn mp3(folder: &Path, source: &Recording) -> PathBuf {
     path
 }
 
+/// FLAC without a table to seek by, in whose second half, by its bytes, there is no frame.
+fn flac(folder: &Path, source: &Recording) -> PathBuf {
+    let (wav, path) = (folder.join("source.wav"), folder.join("bad.flac"));
+    std::fs::write(&wav, source.to_wav()).unwrap();
+    let flac = Command::new("flac").args(["--silent", "--no-seektable", "-o"]).arg(&path).arg(&wav).status();
+    assert!(flac.unwrap().success());
+    with_nothing_behind(&path);
+    path
+}
+
 /// A WAV of empty chunks.
 fn wav(folder: &Path) -> PathBuf {
     let path = folder.join("bad.wav");
@@ -82,4 +92,37 @@ async fn a_decoder_that_runs_away_costs_its_track_and_a_second_one_a_restart() {
     daemon.start_again().await;
     assert_eq!(daemon.listed().await.len(), 4, "the queue is kept");
     daemon.wait_state("buffering").await;
+}
+
+#[tokio::test]
+async fn a_decoder_that_runs_away_in_a_seek_costs_its_track_alone() {
+    let card = Card::new().clock(Clock::Times(4.0)).plug();
+    let folder = tempfile::tempdir().unwrap();
+    // Long enough that the decoder does not come to its end by itself.
+    let bad = flac(folder.path(), &Recording::music(71, 44_100, 16, 60.0));
+    let source = Recording::music(72, 44_100, 16, 3.0);
+    let good = folder.path().join("good.flac");
+    std::fs::write(&good, source.encode(Codec::Flac).bytes.as_slice()).unwrap();
+    let files = format!("[files]\nfolders = [{:?}]\n", folder.path());
+    let mut daemon = Daemon::new().card(&card).config(&files).start().await;
+    let ids = daemon.add(&[uri(&bad), uri(&good)]).await;
+    daemon.play().await;
+    daemon.wait_position(500_000).await;
+    daemon.set_position(30_000_000).await;
+    daemon.wait_state("buffering").await;
+    // It can still be asked for something else, and answers at once.
+    let asked = Instant::now();
+    daemon.set_position(40_000_000).await;
+    daemon.pause().await;
+    daemon.play().await;
+    assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
+    let gave_up = |daemon: &Daemon| daemon.errors().iter().filter(|e| e.contains("come to an end")).count();
+    until_long("the track is given up", || gave_up(&daemon) == 1).await;
+    assert!(daemon.errors()[0].contains("bad.flac"), "{:?}", daemon.errors());
+    // It may have ended by now, since its bytes are taken away.
+    assert!(idle_threads(daemon.pid()) <= 1);
+    daemon.wait_end(0).await;
+    assert_eq!((gave_up(&daemon), daemon.current().await), (1, ids[0]));
+    let heard = card.music();
+    assert_exact(&heard.cut(heard.frames() - source.frames()..heard.frames()), &source);
 }
