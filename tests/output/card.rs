@@ -1,10 +1,11 @@
 //! One virtual card in a folder of its own.
 
 use std::cell::RefCell;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{LazyLock, Mutex};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use segue::output::SampleFormat;
 
@@ -67,6 +68,12 @@ impl Card {
         file
     }
 
+    /// It can be opened under this name, too.
+    pub fn also_known_as(&self, name: &str) {
+        let text = format!("pcm.!{name} {{ type vcard dir \"{}\" }}\n", self.dir.display());
+        self.append(&text);
+    }
+
     /// Puts ALSA's converting plugin in front of the card.
     pub fn become_plug(&self) {
         let card = format!("type vcard dir \"{}\" {}", self.dir.display(), self.settings.borrow());
@@ -74,11 +81,20 @@ impl Card {
     }
 
     fn define(&self, definition: &str) {
+        self.append(&format!("pcm.!{} {{ {definition} }}\n", self.name));
+    }
+
+    fn append(&self, more: &str) {
         let mut configuration = CARDS.configuration.lock().unwrap_or_else(|e| e.into_inner());
         let text = &mut configuration.0;
-        text.push_str(&format!("pcm.!{} {{ {definition} }}\n", self.name));
+        text.push_str(more);
         let path = CARDS.dir.path().join("asound.conf");
-        std::fs::write(path.with_extension("new"), &*text).expect("the configuration is written");
+        let mut file = std::fs::File::create(path.with_extension("new")).expect("a new configuration");
+        file.write_all(text.as_bytes()).expect("the configuration is written");
+        // alsa-lib knows a file by its inode, which is soon used again, and by the second of its change: this is the only
+        // version with so many bytes, and with this second.
+        let change = SystemTime::now() + Duration::from_secs(text.len() as u64);
+        file.set_modified(change).expect("the configuration has a time of its own");
         std::fs::rename(path.with_extension("new"), &path).expect("and put in place");
     }
 

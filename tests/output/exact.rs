@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::card::{Card, frames_of};
 use crate::player::{Player, noise, settings};
 use crate::source;
-use segue::output::{BeginState, Event};
+use segue::output::{BeginState, Event, Settings};
 
 #[test]
 fn sixteen_and_twenty_four_bits_arrive_bit_for_bit_in_every_format() {
@@ -83,6 +83,22 @@ fn a_file_takes_everything_at_once_and_holds_exactly_what_was_written() {
     assert_eq!(events.iter().filter(|e| matches!(e, Event::Heard(_))).count(), 2);
     drop(player);
     assert!(frames_of(&std::fs::read(file).unwrap(), running.sample) == sound, "the file differs");
+}
+
+#[test]
+fn the_default_device_is_not_called_exact() {
+    let card = Card::new("");
+    card.also_known_as("default");
+    let mut player = Player::start(Settings { device: vec!["default".into()], ..settings(&card) });
+    let running = player.begin(source(48_000, 16), 1);
+    let sound = noise(4_800, 16, 25);
+    player.play(1, 1, &sound);
+    player.end(1);
+    player.until(|e| matches!(e, Event::Finished { .. }));
+    assert_eq!(player.output.facts().reason, "the ALSA device “default” may convert");
+    assert!(!player.output.facts().bit_perfect);
+    drop(player);
+    card.assert_begins_with(0, running.sample, &sound);
 }
 
 #[test]

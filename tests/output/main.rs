@@ -7,6 +7,8 @@ mod cuts;
 mod exact;
 mod player;
 mod silence;
+mod sizes;
+mod stubborn;
 mod trouble;
 
 use segue::output::SourceFormat;

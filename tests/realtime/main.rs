@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use card::Card;
 use player::{Player, noise, settings};
-use segue::output::{BeginState, Event, SourceFormat};
+use segue::output::{BeginState, Event, Settings, SourceFormat};
 
 /// Counts what one thread allocates and frees.
 struct Counting;
@@ -166,6 +166,35 @@ impl Trace {
             *calls.entry(name.trim().to_owned()).or_default() += 1;
         }
         calls
+    }
+}
+
+/// The thread's scheduling policy: 0 is that of ordinary ones, 1 is SCHED_FIFO.
+fn policy(thread: i32) -> u32 {
+    let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap();
+    stat.rsplit_once(')').unwrap().1.split_whitespace().nth(38).unwrap().parse().unwrap()
+}
+
+#[test]
+fn it_runs_above_ordinary_threads_for_a_card_where_it_may_and_never_for_what_is_always_ready() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap();
+    let card = Card::new("");
+    let may = std::thread::spawn(|| segue::system::realtime::become_realtime(10).is_ok()).join().unwrap();
+    for (device, above) in [(card.name.clone(), may), ("null".to_owned(), false)] {
+        let settings = Settings { device: vec![device.clone()], ..settings(&card) };
+        let mut player = Player::start(settings);
+        let source = SourceFormat { rate: 48_000, channels: 2, bits: 16, lossy: false };
+        player.begin(source, 1);
+        let thread = output_thread();
+        assert_eq!(policy(thread) == 1, above, "{device}, open");
+        player.play(1, 1, &noise(24_000, 16, 1));
+        player.until(|event| matches!(event, Event::Heard(_)));
+        assert_eq!(policy(thread) == 1, above, "{device}, playing");
+        player.end(1);
+        player.until(|event| matches!(event, Event::Finished { .. }));
+    }
+    if !may {
+        eprintln!("SKIPPED in part: this user may not run threads above others");
     }
 }
 

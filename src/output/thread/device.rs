@@ -248,7 +248,7 @@ impl OutputThread {
         let Some(device) = &self.device else { return };
         let card = device.card;
         let channels = usize::from(card.channels).max(1);
-        let ring_frames = (RING_SECONDS * card.rate as usize).min(RING_SAMPLES / channels).max(device.buffer);
+        let ring_frames = (RING_SECONDS * card.rate as usize).min(RING_SAMPLES / channels);
         let (producer, consumer) = rtrb::RingBuffer::new(ring_frames * channels);
         // Twice the card's buffer: the delay counts what is on its way behind that buffer, too.
         let old_rate = self.ring.map_or(0, |r| r.card.rate);
