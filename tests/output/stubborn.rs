@@ -75,3 +75,45 @@ fn a_card_that_cannot_wake_up_is_prepared_anew_and_loses_nothing() {
     let consumed: usize = pieces(&card, running.sample).iter().map(Vec::len).sum();
     assert!(consumed >= sound.len(), "{consumed} of {} samples", sound.len());
 }
+
+#[test]
+fn a_sound_server_that_begins_late_is_waited_for_and_not_begun_anew() {
+    let card = Card::new("server 0");
+    let sound = noise(24_000, 16, 32);
+    card.fault("freeze");
+    let mut player = Player::start(settings(&card));
+    let running = player.begin(source(48_000, 16), 1);
+    player.play(1, 1, &sound);
+    player.end(1);
+    // A card would be taken for stuck, twice.
+    player.play_on(Duration::from_millis(2_500));
+    let waiting = player.output.playhead();
+    assert!(waiting.is_none_or(|now| now.position < Duration::from_millis(300)), "{waiting:?}");
+    card.fault("");
+    let events = player.until(|e| matches!(e, Event::Finished { .. }));
+    assert!(!events.iter().any(|e| matches!(e, Event::DeviceGone { .. })), "{events:?}");
+    assert_eq!(player.output.facts().xruns, 0);
+    let prepared = card.log().lines().filter(|line| line.split(' ').nth(1) == Some("drop")).count();
+    assert_eq!(prepared, 1, "begun anew:\n{}", card.log());
+    drop(player);
+    card.assert_begins_with(0, running.sample, &sound);
+}
+
+#[test]
+fn a_sound_server_that_denies_its_delay_is_heard_to_the_end() {
+    // More than its buffer has.
+    let card = Card::new("server 100000");
+    let sound = noise(72_000, 16, 33);
+    let mut player = Player::start(settings(&card));
+    let running = player.begin(source(48_000, 16), 1);
+    player.play(1, 1, &sound);
+    player.end(1);
+    player.until(|e| matches!(e, Event::Heard(_)));
+    player.play_on(Duration::from_millis(700));
+    let consumed = pieces(&card, running.sample)[0].len() / 2;
+    let position = player.output.playhead().unwrap().position.as_secs_f64();
+    assert!((position - consumed as f64 / 48_000.0).abs() < 0.1, "{position} s, {consumed} frames");
+    player.until(|e| matches!(e, Event::Finished { .. }));
+    drop(player);
+    card.assert_begins_with(0, running.sample, &sound);
+}

@@ -23,6 +23,8 @@ struct card {
 	char chmap[128]; /* such as "FL FR RL RR", or nothing is said of it */
 	bool on_demand;
 	bool can_pause;
+	bool is_server;  /* by its name, and by what it says of its delay: so many frames too little */
+	long too_little;
 	double speed;
 
 	int timer_fd;

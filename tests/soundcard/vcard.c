@@ -228,6 +228,8 @@ static int vcard_delay(snd_pcm_ioplug_t *io, snd_pcm_sframes_t *delay)
 	card_update(c, false);
 	state = io->state;
 	*delay = card_buffered(c, io->appl_ptr);
+	if (c->is_server)
+		*delay = *delay > c->too_little ? *delay - c->too_little : 0;
 	if (c->dead)
 		return unlocked(c, -ENODEV);
 	if (state == SND_PCM_STATE_XRUN)
@@ -236,6 +238,8 @@ static int vcard_delay(snd_pcm_ioplug_t *io, snd_pcm_sframes_t *delay)
 		return unlocked(c, -ESTRPIPE);
 	if (state == SND_PCM_STATE_OPEN || state == SND_PCM_STATE_SETUP)
 		return unlocked(c, -EBADFD);
+	if (c->is_server && state == SND_PCM_STATE_PREPARED)
+		return unlocked(c, -EIO);
 	return unlocked(c, 0);
 }
 
@@ -365,6 +369,8 @@ struct settings {
 	unsigned rates[MAX_LIST], n_rates;
 	unsigned channels[MAX_LIST], n_channels;
 	unsigned period_min, period_max, buffer_min, buffer_max;
+	bool is_server;
+	long too_little;
 };
 
 static int parse_list(const char *text, bool formats, unsigned *list, unsigned *count)
@@ -399,6 +405,11 @@ static int parse_one(struct settings *s, const char *key, const char *value)
 	if (number) {
 		*number = (unsigned)strtoul(value, NULL, 10);
 		return *number > 0 ? 0 : -EINVAL;
+	}
+	if (!strcmp(key, "server")) {
+		s->is_server = true;
+		s->too_little = strtol(value, NULL, 10);
+		return s->too_little >= 0 ? 0 : -EINVAL;
 	}
 	if (!strcmp(key, "chmap")) {
 		int length = snprintf(s->chmap, sizeof(s->chmap), "%s", value);
@@ -572,7 +583,9 @@ SND_PCM_PLUGIN_DEFINE_FUNC(vcard)
 	c->callbacks = callbacks;
 	c->callbacks.pause = s.can_pause ? vcard_pause : NULL;
 	c->io.version = SND_PCM_IOPLUG_VERSION;
-	c->io.name = "virtual card";
+	c->is_server = s.is_server;
+	c->too_little = s.too_little;
+	c->io.name = s.is_server ? "ALSA <-> virtual server PCM I/O Plugin" : "virtual card";
 	c->io.flags = SND_PCM_IOPLUG_FLAG_MONOTONIC | SND_PCM_IOPLUG_FLAG_BOUNDARY_WA;
 	c->io.poll_fd = c->epoll_fd;
 	c->io.poll_events = POLLIN;

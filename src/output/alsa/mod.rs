@@ -46,6 +46,8 @@ pub(super) struct Device {
     /// For each channel of the card, which of a frame's it plays, where that differs.
     order: Option<Box<[u8]>>,
     is_hardware: bool,
+    /// True where a sound server is behind it: PulseAudio, PipeWire, JACK.
+    pub is_served: bool,
 }
 
 /// What a running card says of itself, in frames.
@@ -118,6 +120,7 @@ impl Device {
             frame_bytes: set.card.sample.bytes() * usize::from(set.card.channels),
             order: order::of_card(&pcm, set.card.channels, is_hardware),
             is_hardware,
+            is_served: kind == Kind::Served,
             pcm,
         })
     }
@@ -165,9 +168,16 @@ impl Device {
     /// Asks the card where it is.
     pub fn level(&self) -> Result<Level, Fault> {
         let avail = self.pcm.avail().map_err(Fault::from)?;
-        let delay = self.pcm.delay().map_err(Fault::from)?;
         let avail = (avail.max(0) as usize).min(self.buffer);
-        Ok(Level { avail, delay: delay.max(0) as usize })
+        let delay = match self.pcm.delay() {
+            Ok(delay) => delay.max(0) as usize,
+            // PulseAudio has not heard from its server since it was prepared.
+            Err(e) if self.is_served && e.errno().abs() == libc::EIO => 0,
+            Err(e) => return Err(e.into()),
+        };
+        // It says 0 for a while after a start that took it long, or for good. What it holds is not heard yet.
+        let held = if self.is_served { self.buffer - avail } else { 0 };
+        Ok(Level { avail, delay: delay.max(held) })
     }
 
     /// The same with both numbers of one moment: the card plays on between the two questions, and a frame that is
@@ -248,6 +258,8 @@ enum Kind {
     Instant,
     /// The kernel's own, with nothing in between.
     Hardware,
+    /// A sound server, perhaps with ALSA's plugins in front of it.
+    Served,
     Paced,
 }
 
@@ -267,6 +279,7 @@ fn describe(pcm: &PCM, name: &str) -> (Kind, bool) {
     let kind = match first {
         _ if instant => Kind::Instant,
         _ if first.starts_with("Hardware PCM") => Kind::Hardware,
+        _ if text.as_deref().is_some_and(|text| text.contains("ALSA <->")) => Kind::Served,
         _ => Kind::Paced,
     };
     (kind, plugin || converting.contains(&base))

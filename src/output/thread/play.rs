@@ -14,13 +14,16 @@ use crate::system::realtime;
 /// last moment still join without a gap, but early enough for a thread that is scheduled badly.
 const SILENCE_AT: Duration = Duration::from_millis(30);
 /// How much longer than its frames last a card may take to play them before it is stopped anyway.
-pub(super) const DRAIN_GRACE: Duration = Duration::from_millis(500);
+const DRAIN_GRACE: Duration = Duration::from_millis(500);
 /// A device that takes everything at once is empty all the time; it is called empty only after this.
 const INSTANT_GRACE: Duration = Duration::from_millis(100);
 /// How long a card waits for its volume, from its opening on. A mixer that hangs must not cost the music.
 const VOLUME_AT_MOST: Duration = Duration::from_millis(500);
 /// A running card that has not moved for this long is stuck.
 const STUCK: Duration = Duration::from_secs(1);
+/// The same for a sound server, whose own card may have slept, or be at the other end of a radio link. To begin anew
+/// sooner would make it begin anew for ever.
+const SERVER_STUCK: Duration = Duration::from_secs(5);
 
 impl OutputThread {
     /// Asks the card what it has played.
@@ -48,7 +51,7 @@ impl OutputThread {
         self.level = level;
         self.level_ns = now_ns();
         let before = self.feed.heard;
-        let unheard = level.delay.saturating_sub(self.silence) as u64;
+        let unheard = (level.delay + self.slack()).saturating_sub(self.silence) as u64;
         let leading = unheard.saturating_sub(self.feed.written - before).min(self.leading);
         if leading < std::mem::replace(&mut self.leading, leading) {
             self.moved = Instant::now();
@@ -57,9 +60,30 @@ impl OutputThread {
         if self.feed.heard > before {
             self.moved = Instant::now();
             self.recoveries = 0;
-        } else if self.moved.elapsed() > STUCK && self.feed.unheard() > 0 {
+        } else if self.moved.elapsed() > self.stuck_after() && self.feed.unheard() > 0 {
             self.recover(Fault::Other);
         }
+    }
+
+    fn is_served(&self) -> bool {
+        self.device.as_ref().is_some_and(|device| device.is_served)
+    }
+
+    fn stuck_after(&self) -> Duration {
+        if self.is_served() { SERVER_STUCK } else { STUCK }
+    }
+
+    /// A server takes sound block by block and guesses in between how far it is: its last frames are heard only when so
+    /// much of the silence behind them seems to be.
+    fn slack(&self) -> usize {
+        let drains = matches!(self.flow, Flow::Draining { .. });
+        self.device.as_ref().filter(|device| drains && device.is_served).map_or(0, |device| device.period)
+    }
+
+    /// Until when a card that plays its last frames, which last so long, is waited for.
+    pub(super) fn drained_by(&self, left: Duration) -> Instant {
+        let grace = if self.is_served() { SERVER_STUCK } else { DRAIN_GRACE };
+        Instant::now() + left + grace
     }
 
     /// Makes the card ready if there is something to play.
@@ -220,27 +244,44 @@ impl OutputThread {
         }
         let since = *self.dry_since.get_or_insert_with(Instant::now);
         let Some(device) = &self.device else { return };
-        let left = duration(self.feed.unheard() + self.leading, device.card.rate);
+        let (left, dry_in) = (duration(self.feed.unheard() + self.leading, device.card.rate), self.dry_in());
         if device.instant {
             if self.feed.at_stop() || since.elapsed() >= INSTANT_GRACE {
                 self.end_sound();
             }
             return;
         }
-        if left > SILENCE_AT {
+        if dry_in > self.silence_at() {
             return;
         }
         if let Err(fault) = self.write_silence() {
             self.recover(fault);
             return;
         }
-        self.flow = Flow::Draining { until: Instant::now() + left + DRAIN_GRACE };
+        self.flow = Flow::Draining { until: self.drained_by(left) };
+    }
+
+    /// When the card runs dry, unless it gets more. That is before the last frame is heard where there is more behind its
+    /// buffer: what is on its way over USB, a server's own card.
+    fn dry_in(&self) -> Duration {
+        let Some(device) = &self.device else { return Duration::ZERO };
+        let held = device.buffer.saturating_sub(self.level.avail) as u64;
+        duration(held.min(self.feed.unheard() + self.leading), device.card.rate)
+    }
+
+    /// With so little left in the card silence follows. Servers take a block at a time, about as large as a period.
+    fn silence_at(&self) -> Duration {
+        let block = self.device.as_ref().filter(|device| device.is_served);
+        SILENCE_AT + block.map_or(Duration::ZERO, |device| duration(device.period as u64, device.card.rate))
     }
 
     fn write_silence(&mut self) -> Result<(), Fault> {
         let Some(device) = &self.device else { return Ok(()) };
         let rate = device.card.rate;
-        let wanted = (2 * device.period).max(frames(4 * SILENCE_AT, rate) as usize).min(self.level.avail);
+        // A server's last frames are heard only behind its own card's buffer, and its blocks.
+        let periods = if device.is_served { 4 } else { 2 };
+        let wanted =
+            (periods * device.period).max(frames(4 * SILENCE_AT, rate) as usize).min(self.level.avail);
         self.silence += self.write_zeros(wanted.saturating_sub(self.silence))?;
         Ok(())
     }
@@ -334,9 +375,7 @@ impl OutputThread {
                 let limit = match (dry, instant) {
                     (false, _) => STUCK,
                     (true, true) => INSTANT_GRACE,
-                    (true, false) => {
-                        duration(self.feed.unheard(), rate).saturating_sub(SILENCE_AT).max(moment)
-                    }
+                    (true, false) => self.dry_in().saturating_sub(self.silence_at()).max(moment),
                 };
                 Sleep { timeout: Some(note.map_or(limit, |n| n.min(limit))), card: !dry }
             }

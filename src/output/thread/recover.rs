@@ -3,7 +3,6 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use super::play::DRAIN_GRACE;
 use super::{Flow, OutputThread};
 use crate::output::alsa::{Device, Fault, OpenError};
 use crate::output::marks::Event;
@@ -95,7 +94,7 @@ impl OutputThread {
             Ok(true) if device.is_running() => {
                 self.moved = Instant::now();
                 // What is behind the silence may come only after it: see `drain`.
-                let until = self.moved + duration(self.feed.unheard(), device.card.rate) + DRAIN_GRACE;
+                let until = self.drained_by(duration(self.feed.unheard(), device.card.rate));
                 self.flow = if self.silence > 0 { Flow::Draining { until } } else { Flow::Running };
             }
             Ok(true) => {
