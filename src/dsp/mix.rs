@@ -111,6 +111,24 @@ impl Mix {
     }
 }
 
+/// Whether frames of so many channels become those of so many others without being mixed: each sample goes to a speaker
+/// of its own as it is, or, as an LFE may, to none.
+pub fn keeps_samples(from: usize, to: usize) -> bool {
+    let heard = layout(to);
+    let place = |speaker: &Speaker| heard.iter().position(|other| other == speaker);
+    let mut taken = [false; 8];
+    from == to
+        || from == 1
+        || layout(from).iter().all(|speaker| {
+            match places(*speaker).iter().find(|set| set.iter().all(|(other, _)| place(other).is_some())) {
+                Some([(other, 1.0)]) => {
+                    place(other).is_some_and(|place| !std::mem::replace(&mut taken[place], true))
+                }
+                other => other.is_none(),
+            }
+        })
+}
+
 /// What each of `to` speakers takes from `from` channels; the lists may be shorter than the counts.
 fn rows(speakers: &[Speaker], heard: &[Speaker], from: usize, to: usize) -> Vec<Vec<f32>> {
     let mut rows = vec![vec![0.0; from]; to];
@@ -256,6 +274,15 @@ mod tests {
             Mix::Pick([Some(0), Some(1)].into_iter().chain([None; 6]).collect())
         );
         assert_eq!(Mix::new(1, 2, false), Mix::Pick(vec![Some(0), Some(0)]));
+    }
+
+    #[test]
+    fn what_is_only_moved_is_not_called_mixed() {
+        for (from, to) in (1..=10).flat_map(|from| (1..=10).map(move |to| (from, to))) {
+            let is_mixed = matches!(Mix::new(from, to, false), Mix::Matrix(_));
+            assert_eq!(keeps_samples(from, to), !is_mixed, "{from} to {to}");
+        }
+        assert!(keeps_samples(6, 8) && keeps_samples(2, 6) && !keeps_samples(6, 2) && !keeps_samples(7, 6));
     }
 
     #[test]

@@ -13,4 +13,5 @@ pub(crate) mod tests;
 pub use chain::{Chain, ConvertError};
 pub use crossfade::{Crossfade, fade_frames};
 pub use loudness::{Amplification, Level, Loudness};
+pub use mix::keeps_samples;
 pub use settings::{LONGEST_CROSSFADE, ReplayGain, Settings};

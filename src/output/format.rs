@@ -1,5 +1,6 @@
 //! Formats of sources and cards, and what stands between them.
 
+use crate::dsp;
 pub use crate::track::SourceFormat;
 
 /// How one sample lies in the card's buffer. All little-endian.
@@ -64,7 +65,7 @@ pub struct CardFormat {
 impl CardFormat {
     /// Frames of so many channels get there without being mixed: mono is doubled, stereo goes to the front.
     pub(super) fn keeps(&self, channels: u16) -> bool {
-        channels == self.channels || (channels <= 2 && channels < self.channels)
+        dsp::keeps_samples(usize::from(channels), usize::from(self.channels))
     }
 }
 
@@ -157,7 +158,7 @@ mod tests {
     fn what_is_mixed_is_not_the_source_s_own() {
         let card = CardFormat { rate: 48_000, channels: 8, sample: SampleFormat::S16 };
         let kept: Vec<u16> = (1..10).filter(|channels| card.keeps(*channels)).collect();
-        assert_eq!(kept, [1, 2, 8]);
+        assert_eq!(kept, [1, 2, 3, 4, 5, 6, 8, 9]);
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub struct Expected<'a> {
     pub seeks: &'a [u32],
     /// All volumes that were set.
     pub volumes: &'a [f64],
+    /// Times that the player was too late, and the sound had ended before it went on elsewhere.
+    pub starved: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,6 +48,8 @@ struct Judge<'a> {
     silent: bool,
     /// Frames of silence since the last sound.
     silence: u32,
+    /// Ends of the sound, for want of more, that are still to be found.
+    starved: u32,
 }
 
 /// Whether all that was expected was heard, and nothing else.
@@ -60,6 +64,7 @@ pub fn judge(sessions: &[Session], expected: &Expected) -> Result<Verdict, Strin
         steady: 0,
         silent: true,
         silence: 0,
+        starved: expected.starved,
     };
     for (number, session) in sessions.iter().enumerate() {
         for (at, samples) in session.samples.chunks_exact(session.channels).enumerate() {
@@ -156,6 +161,12 @@ impl Judge<'_> {
         // What begins in silence, with nothing cut off, needs no fade.
         let from_silence = self.due == 0 || self.due == self.expected.frames || self.silence > LONG;
         if !fades && number != 0 && !from_silence {
+            // A card that stood still since its last frame recorded hardly any of the silence.
+            if self.starved > 0 && self.silent {
+                self.starved -= 1;
+                self.verdict.returns += 1;
+                return Ok(());
+            }
             return Err(format!("a return to {number} after {} did not fade in", self.due));
         }
         self.verdict.returns += 1;

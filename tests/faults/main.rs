@@ -18,7 +18,7 @@ use std::time::Duration;
 use card::{Card, frames_of};
 use feeder::{Feeder, RATE};
 use judge::{Expected, Session, Verdict, judge};
-use segue::output::{SampleFormat, Settings};
+use segue::output::{Event, SampleFormat, Settings};
 
 const RUNS: u64 = 200;
 /// They sleep most of the time.
@@ -177,8 +177,10 @@ impl Run {
         self.torment();
         let ended = self.player.play_to_end();
         self.player.output.shutdown(Duration::ZERO);
-        let expected =
-            Expected { frames: FRAMES, period: PERIOD, seeks: &self.seeks, volumes: &self.volumes };
+        let starved =
+            self.player.told.iter().filter(|told| matches!(told, Event::Empty { .. })).count() as u32;
+        let (seeks, volumes) = (&self.seeks[..], &self.volumes[..]);
+        let expected = Expected { frames: FRAMES, period: PERIOD, seeks, volumes, starved };
         let judged = if ended { judge(&self.sessions(), &expected) } else { Err("it never ended".into()) };
         let (story, told) = (&self.story, &self.player.told);
         judged.map_err(|what| format!("{what}\n{story:#?}\n{told:#?}\n{}", self.card.log()))
@@ -254,7 +256,7 @@ fn played(from: u32, to: u32, fades: bool) -> Vec<i32> {
 fn the_judge_can_tell() {
     let seeks = [500];
     let verdict = |parts: &[Vec<i32>], volumes: &[f64]| {
-        let expected = Expected { frames: 9_000, period: 3_000, seeks: &seeks, volumes };
+        let expected = Expected { frames: 9_000, period: 3_000, seeks: &seeks, volumes, starved: 0 };
         judge(&[Session { channels: 2, samples: parts.concat() }], &expected)
     };
     let silence = vec![0; 200];
