@@ -107,6 +107,10 @@ struct Shared {
     recording: bool,
     /// What an endless input gave since the last sound; demuxers look for one as long as there are bytes.
     soundless: Option<u64>,
+    /// How long it says to be, where that is more than there is.
+    claimed: Option<u64>,
+    /// What readers of a Matroska file are not to see, in order. None until it is known.
+    masks: Option<Vec<mkv::Mask>>,
     /// Where frames begin, in formats that do not tell.
     index: Option<Index>,
     /// The bytes that were read last, where someone wants them.
@@ -127,6 +131,8 @@ impl Source {
             head: Vec::new(),
             recording: !seekable,
             soundless: endless.then_some(0),
+            claimed: None,
+            masks: None,
             index: None,
             window: None,
             seeks_left: None,
@@ -160,6 +166,22 @@ impl Source {
     /// Shows all bytes that are read from now on to this index, or to none.
     pub(super) fn set_index(&self, index: Option<Index>) {
         self.lock().index = index;
+    }
+
+    /// Lets readers believe that it reaches up to here at least.
+    pub(super) fn claim(&self, end: Option<u64>) {
+        self.lock().claimed = end;
+    }
+
+    /// Hides what misleads the demuxer of a Matroska file from all who read from now on.
+    pub(super) fn mask_mkv(&self) {
+        if self.lock().masks.is_some() {
+            return;
+        }
+        // A failure is met again by who reads the file next.
+        let handle = &mut self.handle(&Arc::new(AtomicBool::new(true)));
+        let found = mkv::masks(handle, self.len.unwrap_or(u64::MAX));
+        self.lock().masks = found.ok();
     }
 
     /// Takes the index away; it is to be set again.
@@ -254,6 +276,16 @@ impl Shared {
         self.read_next(buf)
     }
 
+    /// Changes what is masked of these bytes from `pos` on.
+    fn mask(&self, pos: u64, bytes: &mut [u8]) {
+        let Some(masks) = &self.masks else { return };
+        let first = masks.partition_point(|mask| mask.at < pos);
+        let behind = pos.saturating_add(bytes.len() as u64);
+        for mask in masks[first..].iter().take_while(|mask| mask.at < behind) {
+            bytes[(mask.at - pos) as usize] = mask.byte;
+        }
+    }
+
     /// Gets an input that cannot seek to `pos`, as far as its beginning is kept; less far at its end.
     fn read_up_to(&mut self, pos: u64) -> io::Result<()> {
         if !self.recording || pos < self.pos || pos > HEAD_CAP as u64 {
@@ -302,6 +334,7 @@ impl Read for Handle {
                 if let Some(index) = &mut shared.index {
                     index.pass(self.pos, &buf[..n]);
                 }
+                shared.mask(self.pos, &mut buf[..n]);
                 self.pos += n as u64;
                 if let Some(window) = &mut shared.window {
                     window.extend(&buf[..n]);
@@ -328,7 +361,7 @@ impl Seek for Handle {
         let pos = match to {
             SeekFrom::Start(pos) => Some(pos),
             SeekFrom::Current(by) => self.pos.checked_add_signed(by),
-            SeekFrom::End(by) => self.source.len.and_then(|len| len.checked_add_signed(by)),
+            SeekFrom::End(by) => self.byte_len().and_then(|len| len.checked_add_signed(by)),
         };
         self.pos =
             pos.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "seek outside the track"))?;
@@ -342,6 +375,7 @@ impl MediaSource for Handle {
         self.source.seekable && self.source.len.is_some() && self.seekable.load(Ordering::Relaxed)
     }
     fn byte_len(&self) -> Option<u64> {
-        self.source.len
+        let claimed = self.source.lock().claimed.unwrap_or(0);
+        self.source.len.map(|len| len.max(claimed))
     }
 }

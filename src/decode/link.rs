@@ -72,14 +72,12 @@ impl Link {
         layout: &mp4::Layout,
         tags: &Tags,
     ) -> Result<Link, DecodeError> {
+        let no_sound = || no_sound(layout.entry);
         let track = reader.default_track(TrackType::Audio).ok_or_else(no_sound)?;
         let Some(CodecParameters::Audio(params)) = &track.codec_params else { return Err(no_sound()) };
         let mut params = params.clone();
         if is_pcm(params.codec) {
-            pcm::put_right(&mut params);
-            if layout.big_endian {
-                pcm::be_big_endian(&mut params);
-            }
+            pcm::put_right(&mut params, layout.entry);
         }
         let head = match (params.codec, &params.extra_data) {
             (id::CODEC_ID_OPUS, Some(extra)) => opus::Head::parse(extra),
@@ -139,7 +137,7 @@ impl Link {
                 self.start = pre_skip;
                 self.frames = stated.map(|end| end.saturating_sub(pre_skip).max(0) as u64);
             }
-            Container::Mkv => self.start = self.place_mkv(pre_skip, layout.mkv_delay),
+            Container::Mkv => self.start = self.place_mkv(pre_skip, layout.mkv.delay),
             Container::Adts => {}
             Container::Flac | Container::Wav | Container::Aiff | Container::Unknown => {
                 self.frames = track.num_frames;
@@ -287,7 +285,9 @@ impl Link {
         };
         let told = self.blocks.as_mut().and_then(|blocks| blocks.arrive(ts));
         if let Some(end) = told {
+            // It may give no frame, as the first one of Vorbis.
             self.raw_next = Some(end.saturating_sub_unsigned(frames as u64));
+            self.numbers = Numbers::Counted;
         }
         if frames == 0 || channels == 0 || rate == 0 {
             return Ok(Outcome::Nothing);
@@ -392,6 +392,10 @@ impl Link {
     }
 }
 
-fn no_sound() -> DecodeError {
-    DecodeError::NotAudio { found: "it holds no sound track".to_owned() }
+/// There is no track that can be decoded; an MP4 may tell of one.
+fn no_sound(entry: Option<mp4::Entry>) -> DecodeError {
+    let Some(codec) = entry.map(|entry| entry.codec()) else {
+        return DecodeError::NotAudio { found: "it holds no sound track".to_owned() };
+    };
+    DecodeError::Unsupported { codec, reason: "there is no decoder for it in an MP4".to_owned() }
 }

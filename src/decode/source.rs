@@ -451,7 +451,8 @@ fn open_reader(
 fn scan_head(source: &Source, seekable: &Arc<AtomicBool>) -> Result<mp4::Layout, DecodeError> {
     let limit = (!source.is_seekable()).then_some(FORWARD_SCAN);
     let mut layout = mp4::scan(&mut source.handle(seekable), limit).map_err(|told| source.cause(told))?;
-    layout.mkv_delay = mkv::scan(&mut source.handle(seekable), limit).map_err(|told| source.cause(told))?;
+    layout.mkv = mkv::scan(&mut source.handle(seekable), limit).map_err(|told| source.cause(told))?;
+    source.claim(layout.media_end.or(layout.mkv.end));
     if layout.index_behind && !source.is_seekable() {
         return Err(DecodeError::NeedsSeeking);
     }

@@ -6,6 +6,7 @@ mod formats;
 mod gapless;
 mod joins;
 mod loudness;
+mod matroska;
 mod random_seeks;
 mod robustness;
 mod seeking;

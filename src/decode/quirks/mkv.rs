@@ -1,6 +1,10 @@
-//! Priming and padding of a Matroska or WebM track, both of which the demuxer keeps to itself.
+//! Priming and padding of a Matroska or WebM track, both of which the demuxer keeps to itself; and cues that mislead it.
 
 use std::io::{self, Read, Seek, SeekFrom};
+
+mod cues;
+
+pub(in crate::decode) use cues::{Mask, masks};
 
 /// How many bytes before the place of reading are kept; what follows the last block (cues) must fit in.
 pub(in crate::decode) const WINDOW: usize = 128 * 1024;
@@ -47,14 +51,23 @@ impl CodecDelay {
     }
 }
 
-/// Reads the first sound track's `CodecDelay`, up to `limit` bytes into the file if that is given. Leaves the
-/// position anywhere; anything but Matroska has none.
-pub(in crate::decode) fn scan<R: Read + Seek>(
-    file: &mut R,
-    limit: Option<u64>,
-) -> io::Result<Option<CodecDelay>> {
+/// What the head of a file says about its first sound track, and the demuxer does not.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(in crate::decode) struct Head {
+    pub(in crate::decode) delay: Option<CodecDelay>,
+    /// There may be several packets in a block. After a jump the demuxer gives those first that it has left of the
+    /// block before.
+    pub(in crate::decode) laced: bool,
+    /// Where all of it ends, by what it says. In a file that was cut that is behind its end, and the demuxer takes
+    /// nothing that goes beyond.
+    pub(in crate::decode) end: Option<u64>,
+}
+
+/// Reads the head, up to `limit` bytes into the file if that is given. Leaves the position anywhere; anything but
+/// Matroska has none.
+pub(in crate::decode) fn scan<R: Read + Seek>(file: &mut R, limit: Option<u64>) -> io::Result<Head> {
     let mut track = Track::default();
-    let mut at = 0;
+    let (mut at, mut end) = (0, None);
     // What comes before the first cluster is a handful of elements, and fewer than this inside a track.
     for _ in 0..256 {
         if limit.is_some_and(|limit| at + LONGEST_HEAD > limit) {
@@ -64,6 +77,9 @@ pub(in crate::decode) fn scan<R: Read + Seek>(
         let Some(Element { id, size, body }) = Element::read(file, at)? else { break };
         match id {
             SEGMENT | TRACKS => {
+                if id == SEGMENT {
+                    end = size.and_then(|size| body.checked_add(size));
+                }
                 at = body;
                 continue;
             }
@@ -71,11 +87,12 @@ pub(in crate::decode) fn scan<R: Read + Seek>(
                 if track.is_sound {
                     break;
                 }
-                (track, at) = (Track::default(), body);
+                (track, at) = (Track { laced: true, ..Track::default() }, body);
                 continue;
             }
             TRACK_TYPE => track.is_sound = number(file, body, size)? == 2,
             CODEC_DELAY => track.delay = Some(number(file, body, size)?),
+            LACING => track.laced = number(file, body, size)? != 0,
             CLUSTER => break,
             EBML => {}
             // Everything begins with its own head; this is something else.
@@ -85,8 +102,8 @@ pub(in crate::decode) fn scan<R: Read + Seek>(
         let Some(next) = size.and_then(|size| body.checked_add(size)) else { break };
         at = next;
     }
-    let delay = track.delay.filter(|_| track.is_sound);
-    Ok(delay.map(|nanoseconds| CodecDelay { nanoseconds }))
+    let Track { delay, laced, .. } = Some(track).filter(|track| track.is_sound).unwrap_or_default();
+    Ok(Head { delay: delay.map(|nanoseconds| CodecDelay { nanoseconds }), laced, end })
 }
 
 /// An element's head: four bytes of name and eight of size.
@@ -97,6 +114,7 @@ const SEGMENT: u32 = 0x1853_8067;
 const TRACKS: u32 = 0x1654_ae6b;
 const TRACK: u32 = 0xae;
 const TRACK_TYPE: u32 = 0x83;
+const LACING: u32 = 0x9c;
 const CODEC_DELAY: u32 = 0x56aa;
 const CLUSTER: u32 = 0x1f43_b675;
 
@@ -104,6 +122,7 @@ const CLUSTER: u32 = 0x1f43_b675;
 struct Track {
     is_sound: bool,
     delay: Option<u64>,
+    laced: bool,
 }
 
 struct Element {
@@ -149,7 +168,7 @@ fn number<R: Read + Seek>(file: &mut R, body: u64, size: Option<u64>) -> io::Res
 mod tests {
     use std::io::Cursor;
 
-    use super::{CodecDelay, discard_padding, scan};
+    use super::{CodecDelay, Head, discard_padding, scan};
 
     #[test]
     fn padding_stands_behind_the_block() {
@@ -178,11 +197,14 @@ mod tests {
         let priming = [0x01, 0x45, 0x85, 0x55];
         let bytes = file(&[track(1, &[1]), track(2, &priming), track(2, &[5])].concat());
         let found = scan(&mut Cursor::new(&bytes), None).unwrap();
-        assert_eq!(found, Some(CodecDelay { nanoseconds: 21_333_333 }));
-        assert_eq!(found.map(|delay| delay.frames(48_000)), Some(1024));
-        assert_eq!(scan(&mut Cursor::new(&bytes), Some(16)).unwrap(), None);
-        assert_eq!(scan(&mut Cursor::new(file(&track(1, &priming))), None).unwrap(), None);
-        assert_eq!(scan(&mut Cursor::new(b"RIFF....WAVE"), None).unwrap(), None);
-        assert_eq!(scan(&mut Cursor::new(b""), None).unwrap(), None);
+        let delay = Some(CodecDelay { nanoseconds: 21_333_333 });
+        assert_eq!(found, Head { delay, laced: true, end: None });
+        assert_eq!(found.delay.map(|delay| delay.frames(48_000)), Some(1024));
+        let unlaced = b"\xae\x86\x83\x81\x02\x9c\x81\0";
+        assert_eq!(scan(&mut Cursor::new(file(unlaced)), None).unwrap(), Head::default());
+        assert_eq!(scan(&mut Cursor::new(&bytes), Some(16)).unwrap(), Head::default());
+        assert_eq!(scan(&mut Cursor::new(file(&track(1, &priming))), None).unwrap(), Head::default());
+        assert_eq!(scan(&mut Cursor::new(b"RIFF....WAVE"), None).unwrap(), Head::default());
+        assert_eq!(scan(&mut Cursor::new(b""), None).unwrap(), Head::default());
     }
 }

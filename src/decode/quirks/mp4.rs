@@ -2,19 +2,51 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-use super::mkv::CodecDelay;
+use super::mkv;
 
 /// What stands in front of the media and the demuxers keep to themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(in crate::decode) struct Layout {
     /// Media data came before the index.
     pub(in crate::decode) index_behind: bool,
+    /// Where the first media data behind the index end, by what is said of them. In a file that was cut that is behind
+    /// its end, and the demuxer reads nothing of what goes beyond.
+    pub(in crate::decode) media_end: Option<u64>,
     /// The sound track's edit.
     pub(in crate::decode) edit: Option<Edit>,
-    /// Its samples have their highest byte first, although the demuxer takes them for the opposite.
-    pub(in crate::decode) big_endian: bool,
-    /// The sound track's priming in Matroska.
-    pub(in crate::decode) mkv_delay: Option<CodecDelay>,
+    /// How the sound track is stored.
+    pub(in crate::decode) entry: Option<Entry>,
+    /// Of Matroska.
+    pub(in crate::decode) mkv: mkv::Head,
+}
+
+/// What the table of samples says about them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in crate::decode) struct Entry {
+    /// The name of the codec.
+    pub(in crate::decode) kind: [u8; 4],
+    /// Each sample's last byte comes first, by `enda`.
+    pub(in crate::decode) little_endian: bool,
+}
+
+impl Entry {
+    /// As people call it.
+    pub(in crate::decode) fn codec(&self) -> String {
+        match &self.kind {
+            b"samr" | b"sawb" => "AMR".to_owned(),
+            b"dtsc" | b"dtse" | b"dtsh" | b"dtsl" => "DTS".to_owned(),
+            b"mlpa" => "TrueHD".to_owned(),
+            b"ac-4" => "AC-4".to_owned(),
+            b"alac" => "ALAC in QuickTime's manner".to_owned(),
+            b"mp4a" => "this kind of MPEG-4 sound".to_owned(),
+            other => format!("the codec \u{201c}{}\u{201d}", other.escape_ascii()),
+        }
+    }
+
+    /// Whether these are samples of QuickTime's that have their first byte first, which the demuxer never expects.
+    pub(in crate::decode) fn is_big_endian(&self) -> bool {
+        matches!(&self.kind, b"in24" | b"in32" | b"fl32" | b"fl64") && !self.little_endian
+    }
 }
 
 /// The first edit of a sound track that plays something.
@@ -49,15 +81,18 @@ impl Edit {
 /// anywhere.
 pub(in crate::decode) fn scan<R: Read + Seek>(file: &mut R, limit: Option<u64>) -> io::Result<Layout> {
     let mut layout = Layout::default();
-    let mut pos = 0;
+    let (mut pos, mut has_index) = (0, false);
     // A playable file has a handful of boxes here; a fragmented one has its index in front.
     for _ in 0..64 {
         file.seek(SeekFrom::Start(pos))?;
         let Some(header) = Header::read(file)? else { break };
         match &header.kind {
             b"moov" => {
-                let movie = Movie::read(file, header.body(pos), header.end(pos, limit))?;
-                (layout.edit, layout.big_endian) = (movie.edit(), movie.big_endian);
+                (layout.edit, layout.entry) = Movie::read(file, header.body(pos), header.end(pos, limit))?;
+                has_index = true;
+            }
+            b"mdat" if has_index => {
+                layout.media_end = header.end(pos, None);
                 break;
             }
             b"mdat" => {
@@ -66,6 +101,7 @@ pub(in crate::decode) fn scan<R: Read + Seek>(file: &mut R, limit: Option<u64>) 
                     break;
                 }
             }
+            _ if has_index && layout.index_behind => break,
             b"ftyp" => {}
             // Every MP4 begins with its type; this is something else.
             _ if pos == 0 => break,
@@ -134,21 +170,24 @@ struct Movie {
     timescale: u32,
     /// Of the track that is being read.
     edit: Option<(u64, u64)>,
+    entry: Option<Entry>,
     is_sound: bool,
-    big_endian: bool,
-    found: Option<Option<(u64, u64)>>,
+    is_found: bool,
 }
 
 impl Movie {
-    fn read<R: Read + Seek>(file: &mut R, from: u64, to: Option<u64>) -> io::Result<Movie> {
+    fn read<R: Read + Seek>(
+        file: &mut R,
+        from: u64,
+        to: Option<u64>,
+    ) -> io::Result<(Option<Edit>, Option<Entry>)> {
         let mut movie = Movie::default();
         movie.children(file, from, to, 0)?;
-        Ok(movie)
-    }
-
-    fn edit(&self) -> Option<Edit> {
-        let (start, length) = self.found.flatten()?;
-        Some(Edit { start, length, movie_timescale: self.timescale })
+        if !movie.is_found {
+            return Ok((None, None));
+        }
+        let edit = movie.edit.map(|(start, length)| Edit { start, length, movie_timescale: movie.timescale });
+        Ok((edit, movie.entry))
     }
 
     fn children<R: Read + Seek>(
@@ -160,7 +199,7 @@ impl Movie {
     ) -> io::Result<()> {
         let mut pos = from;
         for _ in 0..256 {
-            if depth > 4 || self.found.is_some() || to.is_some_and(|to| pos >= to) {
+            if depth > 4 || self.is_found || to.is_some_and(|to| pos >= to) {
                 break;
             }
             file.seek(SeekFrom::Start(pos))?;
@@ -169,20 +208,18 @@ impl Movie {
             match &header.kind {
                 b"mvhd" => self.timescale = read_timescale(file)?.unwrap_or(0),
                 b"trak" => {
-                    (self.edit, self.is_sound, self.big_endian) = (None, false, false);
+                    (self.edit, self.entry, self.is_sound) = (None, None, false);
                     self.children(file, body, end, depth + 1)?;
-                    if self.is_sound {
-                        self.found = Some(self.edit);
-                    }
+                    self.is_found = self.is_sound;
                 }
                 b"edts" | b"mdia" | b"minf" | b"stbl" => self.children(file, body, end, depth + 1)?,
                 b"elst" => self.edit = read_edit(file)?,
+                b"stsd" => self.entry = read_entry(file, header.size)?,
                 b"hdlr" => {
                     let mut fields = [0; 12];
-                    // In QuickTime another one tells where the media is.
+                    // QuickTime has another one further inside, which says where the bytes are.
                     self.is_sound |= filled(file, &mut fields)? && fields.ends_with(b"soun");
                 }
-                b"stsd" => self.big_endian = is_big_endian(file)?,
                 _ => {}
             }
             let Some(end) = end else { break };
@@ -204,15 +241,14 @@ fn read_timescale<R: Read>(file: &mut R) -> io::Result<Option<u32>> {
     Ok((filled(file, times)? && filled(file, &mut scale)?).then(|| u32::from_be_bytes(scale)))
 }
 
-/// Whether samples described here have their highest byte first: those of QuickTime's wider PCM do, unless `enda` says
-/// that they do not.
-fn is_big_endian<R: Read>(file: &mut R) -> io::Result<bool> {
-    let mut description = Vec::new();
-    file.take(512).read_to_end(&mut description)?;
-    // Version, count and size come before the kind of the first entry.
-    let is_either = matches!(description.get(12..16), Some(b"in24" | b"in32" | b"fl32" | b"fl64"));
-    let says_little = |bytes: &[u8]| bytes.starts_with(b"enda") && bytes.ends_with(&[1]);
-    Ok(is_either && !description.windows(6).any(says_little))
+/// The first entry of a table of this size.
+fn read_entry<R: Read>(file: &mut R, size: u64) -> io::Result<Option<Entry>> {
+    // What says how samples lie is in the first few hundred.
+    let mut bytes = Vec::new();
+    file.take(size.min(1024)).read_to_end(&mut bytes)?;
+    let kind = bytes.get(12..).and_then(|bytes| bytes.first_chunk()).copied();
+    let enda = bytes.windows(4).position(|name| name == b"enda").and_then(|at| bytes.get(at + 4..at + 6));
+    Ok(kind.map(|kind| Entry { kind, little_endian: enda == Some(&[0, 1]) }))
 }
 
 /// Start and length of the first edit that is not a pause.

@@ -2,11 +2,23 @@
 
 use symphonia::core::codecs::audio::{AudioCodecParameters, well_known as id};
 
+use super::mp4;
+
 /// Puts right what a demuxer says about the width of samples, by which the decoder refuses them or moves their bits.
 ///
 /// All containers keep what is narrower than its bytes at their upper end, so nothing is ever to be moved. CAF gives
 /// the width of a companded sample as it is stored, 8 bits, where the decoder expects that of what it makes of it.
-pub(in crate::decode) fn put_right(params: &mut AudioCodecParameters) {
+/// QuickTime's samples have their first byte first unless it says otherwise, which the demuxer does not look at.
+pub(in crate::decode) fn put_right(params: &mut AudioCodecParameters, entry: Option<mp4::Entry>) {
+    if entry.is_some_and(|entry| entry.is_big_endian()) {
+        params.codec = match params.codec {
+            id::CODEC_ID_PCM_S24LE => id::CODEC_ID_PCM_S24BE,
+            id::CODEC_ID_PCM_S32LE => id::CODEC_ID_PCM_S32BE,
+            id::CODEC_ID_PCM_F32LE => id::CODEC_ID_PCM_F32BE,
+            id::CODEC_ID_PCM_F64LE => id::CODEC_ID_PCM_F64BE,
+            other => other,
+        };
+    }
     params.bits_per_coded_sample = None;
     match params.codec {
         id::CODEC_ID_PCM_ALAW | id::CODEC_ID_PCM_MULAW => params.bits_per_sample = Some(16),
@@ -14,15 +26,4 @@ pub(in crate::decode) fn put_right(params: &mut AudioCodecParameters) {
         id::CODEC_ID_PCM_F64LE | id::CODEC_ID_PCM_F64BE => params.bits_per_sample = Some(64),
         _ => {}
     }
-}
-
-/// Turns what a demuxer took for little-endian into what it is.
-pub(in crate::decode) fn be_big_endian(params: &mut AudioCodecParameters) {
-    params.codec = match params.codec {
-        id::CODEC_ID_PCM_S24LE => id::CODEC_ID_PCM_S24BE,
-        id::CODEC_ID_PCM_S32LE => id::CODEC_ID_PCM_S32BE,
-        id::CODEC_ID_PCM_F32LE => id::CODEC_ID_PCM_F32BE,
-        id::CODEC_ID_PCM_F64LE => id::CODEC_ID_PCM_F64BE,
-        other => other,
-    };
 }

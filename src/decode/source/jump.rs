@@ -99,6 +99,9 @@ impl Decoder {
 
     /// Lets the demuxer jump to about this time, and forgets what was before; false if that is not possible.
     pub(super) fn send_reader(&mut self, ts: Timestamp) -> Result<bool, DecodeError> {
+        if self.layout.mkv.laced {
+            self.rebuild()?;
+        }
         let to = SeekTo::Timestamp { ts, track_id: self.link.track_id };
         // By a damaged seek table symphonia looks between an end and a beginning behind it, for ever.
         self.source.limit_seeks((self.container == Container::Flac).then_some(MOST_SEEKS));
@@ -131,13 +134,16 @@ impl Decoder {
 
     /// Begins at the track's first byte with a new reader.
     pub(super) fn rebuild(&mut self) -> Result<(), DecodeError> {
+        if self.container == Container::Mkv {
+            self.source.mask_mkv();
+        }
+        // As at first, where it learns to seek afterwards: in a file that is cut short, some look for what is not there.
+        let seekable = self.container.opens_seekable() || self.container.stays_forward_only();
+        self.seekable.store(seekable, Ordering::Relaxed);
+        let reader = registry::open_as(self.container, self.source.handle(&self.seekable));
         self.seekable.store(true, Ordering::Relaxed);
-        let mut reader = self.begin_reader()?;
-        if reader.is_err() && !self.container.stays_forward_only() {
-            // Of a file that was cut, readers that look for its end first make nothing.
-            self.seekable.store(false, Ordering::Relaxed);
-            reader = self.begin_reader()?;
-            self.seekable.store(true, Ordering::Relaxed);
+        if let Some(failure) = self.source.take_failure() {
+            return Err(DecodeError::Input(failure));
         }
         self.reader = reader.map_err(|e| DecodeError::Damaged { lost: 0, reason: e.to_string() })?;
         self.tags = tags::read(self.reader.as_mut());
@@ -156,14 +162,5 @@ impl Decoder {
         (self.jumped, self.guessed, self.ended, self.held) = (true, false, false, None);
         self.pending.clear();
         Ok(())
-    }
-
-    /// A reader at the first byte, or what the demuxer says against it; an input that fails is an error of its own.
-    fn begin_reader(&self) -> Result<symphonia::core::errors::Result<Reader>, DecodeError> {
-        let reader = registry::open_as(self.container, self.source.handle(&self.seekable));
-        match self.source.take_failure() {
-            Some(failure) => Err(DecodeError::Input(failure)),
-            None => Ok(reader),
-        }
     }
 }

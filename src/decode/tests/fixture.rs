@@ -5,7 +5,7 @@ use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::decode::{Decoder, FileInput, Hints, Input};
+use crate::decode::{DecodeError, Decoder, FileInput, Hints, Input};
 
 /// Interleaved PCM, left-justified.
 #[derive(Clone)]
@@ -215,6 +215,14 @@ pub fn difference_db(a: &[i32], b: &[i32]) -> f64 {
 /// A decoder on bytes that can be read from anywhere.
 pub fn from_memory(bytes: Vec<u8>) -> Decoder {
     Decoder::open(Memory::boxed(bytes, true), &Hints::default()).unwrap()
+}
+
+/// Why these bytes are not played.
+pub fn refused(bytes: &[u8], seekable: bool) -> DecodeError {
+    match Decoder::open(Memory::boxed(bytes.to_vec(), seekable), &Hints::default()) {
+        Ok(decoder) => panic!("{} was found in it", decoder.codec()),
+        Err(e) => e,
+    }
 }
 
 /// Writes the checksum of an Ogg file's first page again.

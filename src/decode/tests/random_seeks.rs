@@ -55,8 +55,17 @@ fn files() -> Vec<(PathBuf, Option<f64>)> {
         (ffmpeg(&pcm, "mp3.mka", &["-c:a", "libmp3lame", "-b:a", "192k"]), None),
         (ffmpeg(&pcm, "aac.mka", &["-c:a", "aac", "-b:a", "192k"]), Some(-45.0)),
         (ffmpeg(&opus, "opus.webm", &["-c:a", "libopus", "-b:a", "160k"]), Some(-60.0)),
+        (with_pictures(&pcm, "pictures-vorbis.mkv", &["-c:a", "libvorbis", "-q:a", "6"]), None),
+        (with_pictures(&opus, "pictures-opus.mkv", &["-c:a", "libopus", "-b:a", "160k"]), Some(-60.0)),
         (encoded(&opus, "seeks.opus", &["opusenc", "--quiet", "--bitrate", "160", "IN", "OUT"]), Some(-60.0)),
     ]
+}
+
+/// Beside a film, whose cues lead into the middle of clusters.
+fn with_pictures(pcm: &Pcm, name: &str, options: &[&str]) -> PathBuf {
+    let film = "testsrc=size=16x16:rate=5:duration=5.3";
+    let front = ["ffmpeg", "-nostdin", "-y", "-i", "IN", "-f", "lavfi", "-i", film, "-c:v", "mjpeg"];
+    encoded(pcm, name, &[&front[..], options, &["OUT"]].concat())
 }
 
 /// An MP1, which nothing here encodes: in ten bands of each frame whatever comes, in 5 bits.

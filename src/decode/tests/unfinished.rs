@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::fixture::*;
-use crate::decode::{DecodeError, Decoder, FileInput, Hints, Input};
+use crate::decode::{DecodeError, Decoder, Hints, Input};
 
 /// Bytes of which only so many have come; to wait for more is in vain.
 struct Torn {
@@ -113,10 +113,8 @@ fn what_has_come_is_jumped_to_exactly_and_the_rest_when_it_is_there() {
         let extension = path.extension().map(|e| e.to_string_lossy().into_owned());
         let mut decoder = match Decoder::open(Box::new(input), &Hints { content_type: None, extension }) {
             Ok(decoder) => decoder,
-            Err(DecodeError::Input(_)) if needs_end => {
-                eprintln!("{name}: nothing without its end");
-                continue;
-            }
+            // CAF may have its table of packets behind the sound.
+            Err(DecodeError::Input(_)) if name.ends_with("caf") => continue,
             Err(error) => panic!("{name}: {error}"),
         };
         let (mut right, mut refused) = (0, 0);
@@ -162,13 +160,10 @@ fn in_a_file_that_was_cut_what_is_there_is_jumped_to_exactly_and_the_rest_is_beh
         let folder = tempfile::tempdir().unwrap();
         let cut = folder.path().join(&name);
         std::fs::write(&cut, bytes).unwrap();
-        if name.ends_with(".caf") {
-            // Its demuxer looks for what is behind the sound before it gives any.
-            let refused = Decoder::open(
-                Box::new(FileInput::new(std::fs::File::open(&cut).unwrap()).unwrap()),
-                &Hints::default(),
-            );
-            assert!(refused.is_err_and(|e| e.to_string().contains("cut short or damaged")), "{name}");
+        if name.ends_with("caf") {
+            // Its reader looks at all of it first.
+            let told = refused(&std::fs::read(&cut).unwrap(), true).to_string();
+            assert!(told.contains("cut short"), "{told}");
             continue;
         }
         let mut decoder = open(&cut);
