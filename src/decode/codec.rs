@@ -18,7 +18,12 @@ pub(super) fn make_codec(
     if params.codec == id::CODEC_ID_OPUS {
         let codec = || codec_name(params.codec);
         let unsupported = |reason: String| DecodeError::Unsupported { codec: codec(), reason };
-        let head = head.ok_or_else(|| unsupported("only up to 7.1 channels are".to_owned()))?;
+        let head = head.ok_or_else(|| {
+            let refusal = params.extra_data.as_deref().and_then(opus::refusal);
+            unsupported(
+                refusal.unwrap_or_else(|| "its header describes no channels that there are".to_owned()),
+            )
+        })?;
         let decoder = opus::OpusDecoder::new(params, head).map_err(|e| unsupported(e.to_string()))?;
         return Ok(Box::new(decoder));
     }
@@ -63,18 +68,38 @@ pub(super) fn is_pcm(codec: AudioCodecId) -> bool {
     registry::codecs().get_audio_decoder(codec).is_some_and(|c| c.codec.info.short_name.starts_with("pcm"))
 }
 
+/// Those that are not decoded, and those whose short name is not what people write.
+const NAMES: &[(AudioCodecId, &str)] = &[
+    (id::CODEC_ID_VORBIS, "Vorbis"),
+    (id::CODEC_ID_OPUS, "Opus"),
+    (id::CODEC_ID_SPEEX, "Speex"),
+    (id::CODEC_ID_MUSEPACK, "Musepack"),
+    (id::CODEC_ID_AC3, "AC-3"),
+    (id::CODEC_ID_EAC3, "E-AC-3"),
+    (id::CODEC_ID_AC4, "AC-4"),
+    (id::CODEC_ID_DCA, "DTS"),
+    (id::CODEC_ID_TRUEHD, "TrueHD"),
+    (id::CODEC_ID_WMA, "WMA"),
+    (id::CODEC_ID_WAVPACK, "WavPack"),
+    (id::CODEC_ID_MONKEYS_AUDIO, "Monkey's Audio"),
+    (id::CODEC_ID_TTA, "True Audio"),
+    (id::CODEC_ID_ATRAC1, "ATRAC"),
+    (id::CODEC_ID_ATRAC3, "ATRAC3"),
+    (id::CODEC_ID_ATRAC3PLUS, "ATRAC3plus"),
+    (id::CODEC_ID_COOK, "RealAudio"),
+    (id::CODEC_ID_SIPR, "RealAudio"),
+    (id::CODEC_ID_RALF, "RealAudio"),
+];
+
 pub(super) fn codec_name(codec: AudioCodecId) -> String {
-    match codec {
-        id::CODEC_ID_VORBIS => "Vorbis".to_owned(),
-        id::CODEC_ID_OPUS => "Opus".to_owned(),
-        id::CODEC_ID_AC3 => "AC-3".to_owned(),
-        id::CODEC_ID_EAC3 => "E-AC-3".to_owned(),
-        id::CODEC_ID_WMA => "WMA".to_owned(),
-        id::CODEC_ID_WAVPACK => "WavPack".to_owned(),
-        _ if is_pcm(codec) => "PCM".to_owned(),
-        _ => match registry::codecs().get_audio_decoder(codec) {
-            Some(known) => known.codec.info.short_name.to_ascii_uppercase(),
-            None => "this codec".to_owned(),
-        },
+    if let Some((_, name)) = NAMES.iter().find(|(known, _)| *known == codec) {
+        return (*name).to_owned();
+    }
+    if is_pcm(codec) {
+        return "PCM".to_owned();
+    }
+    match registry::codecs().get_audio_decoder(codec) {
+        Some(known) => known.codec.info.short_name.to_ascii_uppercase(),
+        None => "this codec".to_owned(),
     }
 }

@@ -162,7 +162,8 @@ pub(super) fn open(
         }
         Err(e) => {
             check_input(source)?;
-            Err(foreign::late_refusal(&head).unwrap_or_else(|| not_audio(e, guess, &head)))
+            let late = Container::from_magic(&head).is_none().then(|| foreign::late_refusal(&head)).flatten();
+            Err(late.unwrap_or_else(|| not_audio(e, guess, &head)))
         }
     }
 }
@@ -229,13 +230,8 @@ fn not_audio(e: Error, guess: Container, head: &[u8]) -> DecodeError {
         let codec = format!("this {}", format!("{guess:?}").to_ascii_uppercase());
         return DecodeError::Unsupported { codec, reason };
     }
-    let text = String::from_utf8_lossy(head).trim_start().to_ascii_lowercase();
     let found = match guess {
         _ if head.is_empty() => "it is empty".to_owned(),
-        _ if text.starts_with("<!doctype") || text.starts_with("<html") => "it is a web page".to_owned(),
-        _ if text.starts_with("<?xml") => "it is an XML document".to_owned(),
-        _ if text.starts_with('{') || text.starts_with('[') => "it is a JSON document".to_owned(),
-        _ if text.starts_with("#extm3u") || text.starts_with("[playlist]") => "it is a playlist".to_owned(),
         Container::Unknown => "its format is not known".to_owned(),
         container => format!("it looks like {container:?} but is cut short or damaged ({e})"),
     };

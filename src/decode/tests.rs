@@ -8,6 +8,7 @@ mod joins;
 mod loudness;
 mod matroska;
 mod random_seeks;
+mod refusals;
 mod robustness;
 mod seeking;
 mod stretches;

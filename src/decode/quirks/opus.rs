@@ -5,4 +5,4 @@ mod decoder;
 mod head;
 
 pub(in crate::decode) use decoder::OpusDecoder;
-pub(in crate::decode) use head::Head;
+pub(in crate::decode) use head::{Head, refusal};

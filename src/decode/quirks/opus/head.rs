@@ -15,6 +15,11 @@ const WAVE_ORDER: [&[u8]; MOST_CHANNELS] = [
     &[0, 2, 1, 7, 5, 6, 3, 4],
 ];
 
+/// Families of channels: as in Vorbis, and without any meaning. All the others describe a field of sound, which needs
+/// mixing first.
+const FAMILY_VORBIS: u8 = 1;
+const FAMILY_BARE: u8 = 255;
+
 /// What an `OpusHead` says about playing the stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::decode) struct Head {
@@ -48,7 +53,8 @@ impl Head {
     }
 
     /// Reads the identification header, with or without its magic `OpusHead`; MP4's `dOps` box holds the same
-    /// fields in big-endian order and a version of 0. None where it is none, or has more channels than a room.
+    /// fields in big-endian order and a version of 0. None where it is none, or where nothing tells which of its
+    /// channels belong where.
     pub(in crate::decode) fn parse(bytes: &[u8]) -> Option<Head> {
         let body = bytes.strip_prefix(b"OpusHead").unwrap_or(bytes);
         let (version, channels) = (*body.first()?, *body.get(1)?);
@@ -61,13 +67,15 @@ impl Head {
         let order = *WAVE_ORDER.get(usize::from(channels).checked_sub(1)?)?;
         let (streams, coupled, table) = match family {
             0 if channels <= 2 => (1, channels - 1, &[0, 1][..]),
-            0 => return None,
-            _ => (*body.get(11)?, *body.get(12)?, body.get(13..13 + usize::from(channels))?),
+            FAMILY_VORBIS | FAMILY_BARE => {
+                (*body.get(11)?, *body.get(12)?, body.get(13..13 + usize::from(channels))?)
+            }
+            _ => return None,
         };
         let mut mapping = [255; MOST_CHANNELS];
         for (place, (to, &from)) in mapping.iter_mut().zip(order).enumerate() {
-            // Only family 1 names places; the channels of others keep their order.
-            *to = *table.get(if family == 1 { usize::from(from) } else { place })?;
+            // Only that family names places; channels without one keep their order.
+            *to = *table.get(if family == FAMILY_VORBIS { usize::from(from) } else { place })?;
         }
         // Q7.8 decibels.
         let gain = 10f32.powf(f32::from(gain) / (20.0 * 256.0));
@@ -75,9 +83,22 @@ impl Head {
     }
 }
 
+/// What is wrong with a head, or none, as the end of "cannot be played (...)".
+pub(in crate::decode) fn refusal(bytes: &[u8]) -> Option<String> {
+    let body = bytes.strip_prefix(b"OpusHead").unwrap_or(bytes);
+    let channels = body.get(1).map_or(0, |&channels| usize::from(channels));
+    match body.get(10) {
+        Some(2 | 3) => Some("it is Ambisonics, which nothing here turns into channels".to_owned()),
+        _ if channels > MOST_CHANNELS => {
+            Some(format!("it has {channels} channels, and only up to 7.1 are decoded"))
+        }
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Head;
+    use super::{Head, refusal};
 
     #[test]
     fn pre_skip_and_gain_are_read() {
@@ -97,14 +118,30 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_played_is_no_head() {
-        for head in [
-            &b"OpusHead\x01\0\x38\x01\x80\xbb\0\0\0\0\0"[..],
-            b"OpusHead\x01\x03\x38\x01\x80\xbb\0\0\0\0\0",
-            b"OpusHead\x01\x09\x38\x01\x80\xbb\0\0\0\0\x01\x09\0\0\x01\x02\x03\x04\x05\x06\x07\x08",
-            b"OpusHead\x01\x06\x38\x01\x80\xbb\0\0\0\0\x01\x04\x02\0",
+    fn channels_without_a_meaning_keep_their_order() {
+        let head = b"OpusHead\x01\x04\x38\x01\x80\xbb\0\0\0\0\xff\x04\0\0\x01\x02\x03";
+        let head = Head::parse(head).unwrap();
+        assert_eq!((head.channels, head.streams, head.coupled), (4, 4, 0));
+        assert_eq!(head.mapping[..4], [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn what_cannot_be_played_is_no_head_and_says_why() {
+        for (head, why) in [
+            (&b"OpusHead\x01\0\x38\x01\x80\xbb\0\0\0\0\0"[..], ""),
+            (b"OpusHead\x01\x03\x38\x01\x80\xbb\0\0\0\0\0", ""),
+            (
+                b"OpusHead\x01\x09\x38\x01\x80\xbb\0\0\0\0\x01\x09\0\0\x01\x02\x03\x04\x05\x06\x07\x08",
+                "9 channels, and only up to 7.1",
+            ),
+            (b"OpusHead\x01\x06\x38\x01\x80\xbb\0\0\0\0\x01\x04\x02\0", ""),
+            (b"OpusHead\x01\x04\x38\x01\x80\xbb\0\0\0\0\x02\x04\0\0\x01\x02\x03", "Ambisonics"),
+            (b"OpusHead\x01\x04\x38\x01\x80\xbb\0\0\0\0\x03\x02\x02\0\0\0\0\0", "Ambisonics"),
+            (b"OpusHead\x01\x04\x38\x01\x80\xbb\0\0\0\0\x07\x04\0\0\x01\x02\x03", ""),
         ] {
             assert_eq!(Head::parse(head), None, "{head:?}");
+            assert!(refusal(head).unwrap_or_default().contains(why), "{head:?}");
+            assert_eq!(refusal(head).is_none(), why.is_empty(), "{head:?}");
         }
     }
 }
