@@ -27,6 +27,7 @@ use Promise::*;
 
 type Row = (&'static str, u32, Promise, &'static [&'static str]);
 
+const FRAGMENTED: [&str; 6] = ["-c:a", "aac", "-b:a", "192k", "-movflags", "+frag_keyframe+empty_moov"];
 const FF: [&str; 4] = ["ffmpeg", "-nostdin", "-y", "-i"];
 
 /// The name that the file ends with, its rate, its promise, and how it is made; what does not begin with a program are
@@ -41,6 +42,7 @@ const TABLE: &[Row] = &[
     ("oga", 44_100, Exact, &["flac", "-s", "--ogg", "-f", "-o", "OUT", "IN"]),
     ("flac.mka", 44_100, Exact, &["-c:a", "flac"]),
     ("flac.mp4", 44_100, Exact, &["-c:a", "flac", "-strict", "-2"]),
+    ("lavc.oga", 44_100, Exact, &["-c:a", "flac"]),
     ("alac.m4a", 44_100, Exact, &["-c:a", "alac"]),
     ("alac.caf", 44_100, Exact, &["-c:a", "alac"]),
     ("alac.mka", 44_100, Exact, &["-c:a", "alac"]),
@@ -52,15 +54,22 @@ const TABLE: &[Row] = &[
     ("aac.m4a", 44_100, Frames, &["-c:a", "aac", "-b:a", "192k"]),
     ("faststart.m4a", 44_100, Frames, &["-c:a", "aac", "-b:a", "192k", "-movflags", "+faststart"]),
     ("unedited.m4a", 44_100, Frames, &["-c:a", "aac", "-b:a", "192k", "-use_editlist", "0"]),
+    ("fragmented.mp4", 44_100, Beginning(1024), &FRAGMENTED),
     ("aac.mov", 44_100, Frames, &["-c:a", "aac", "-b:a", "192k"]),
     ("aac.mka", 44_100, Beginning(1024), &["-c:a", "aac", "-b:a", "192k"]),
     ("oggenc.ogg", 44_100, Frames, &["oggenc", "-Q", "-q6", "-o", "OUT", "IN"]),
     ("lavc.ogg", 44_100, Frames, &["-c:a", "libvorbis", "-q:a", "6"]),
+    ("vorbis.mka", 44_100, Beginning(1024), &["-c:a", "libvorbis", "-q:a", "6"]),
     ("vorbis.webm", 44_100, Beginning(1024), &["-c:a", "libvorbis", "-q:a", "6"]),
     ("opus", 48_000, Frames, &["opusenc", "--quiet", "--bitrate", "160", "IN", "OUT"]),
     ("lavc.opus", 48_000, Frames, &["-c:a", "libopus", "-b:a", "160k"]),
     ("opus.webm", 48_000, Frames, &["-c:a", "libopus", "-b:a", "160k"]),
+    ("opus.mka", 48_000, Frames, &["-c:a", "libopus", "-b:a", "160k"]),
+    // ffmpeg leaves out what Opus begins with.
+    ("opus.caf", 48_000, Nothing(960), &["-c:a", "libopus", "-b:a", "160k"]),
     ("opus.mp4", 48_000, Frames, &["-c:a", "libopus", "-b:a", "160k", "-f", "mp4"]),
+    ("mp3.mp4", 44_100, Frames, &["-c:a", "libmp3lame", "-b:a", "192k"]),
+    ("mp2.mka", 44_100, Nothing(1152), &["-c:a", "mp2", "-b:a", "256k"]),
     // Of its priming nothing is written down; it is LAME's own, but nothing tells that either.
     ("mp3.mka", 44_100, Nothing(1152), &["-c:a", "libmp3lame", "-b:a", "192k"]),
     ("aac", 44_100, Nothing(1024), &["-c:a", "aac", "-b:a", "192k"]),
