@@ -6,14 +6,17 @@ use symphonia::core::codecs::audio::{
 use symphonia::core::errors::Error;
 
 use super::error::DecodeError;
+#[cfg(feature = "he-aac")]
+use super::quirks::he_aac;
 use super::quirks::{aac, opus};
 use super::registry;
 use crate::track::SourceFormat;
 
-/// Makes a decoder; `head` is an Opus stream's.
+/// Makes a decoder, which tells in `lag` by how much its sound is late; `head` is an Opus stream's.
 pub(super) fn make_codec(
     params: &AudioCodecParameters,
     head: Option<&opus::Head>,
+    lag: &aac::Lag,
 ) -> Result<Box<dyn AudioDecoder>, DecodeError> {
     if params.codec == id::CODEC_ID_OPUS {
         let codec = || codec_name(params.codec);
@@ -28,6 +31,16 @@ pub(super) fn make_codec(
         return Ok(Box::new(decoder));
     }
 
+    #[cfg(feature = "he-aac")]
+    if params.codec == id::CODEC_ID_AAC && aac::wants_high_efficiency(params) {
+        let decoder = he_aac::HeAacDecoder::new(params, lag).map_err(|e| DecodeError::Unsupported {
+            codec: codec_name(params.codec),
+            reason: e.to_string(),
+        })?;
+        return Ok(Box::new(decoder));
+    }
+    // Only that decoder is late.
+    lag.set(0);
     if params.codec == id::CODEC_ID_AAC
         && let Some(beyond) = aac::beyond(params)
     {

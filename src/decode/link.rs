@@ -11,10 +11,12 @@ use symphonia::core::units::{Duration, TimeBase, Timestamp};
 use super::blocks::{self, Blocks, Lengths, Note, Numbers};
 use super::codec::{codec_name, format_of, is_pcm, make_codec};
 use super::error::DecodeError;
-use super::quirks::{mkv, mp4, ogg, opus, pcm};
+use super::quirks::{aac, mkv, mp4, ogg, opus, pcm};
 use super::registry::Container;
-use super::tags::Tags;
+use super::tags::{ItunesGapless, Tags};
 use crate::track::SourceFormat;
+
+mod doubled;
 
 /// AAC encoders put one frame of priming in front unless the container says otherwise.
 const AAC_PRIMING: i64 = 1024;
@@ -27,6 +29,7 @@ pub(super) struct Link {
     pub(super) track_id: u32,
     codec_id: AudioCodecId,
     codec: Box<dyn AudioDecoder>,
+    lag: aac::Lag,
     params: AudioCodecParameters,
     /// Of an Opus stream.
     head: Option<opus::Head>,
@@ -45,6 +48,10 @@ pub(super) struct Link {
     pub(super) landed: Option<i64>,
     raw_next: Option<i64>,
     container: Container,
+    /// By an MP4.
+    told: Option<Told>,
+    /// Of the packet that was decoded last.
+    packet_frames: u32,
     /// Priming frames that the demuxer numbers below 0.
     pub(super) delay: u64,
     /// What is to be added to the labels of a demuxer that began in the middle.
@@ -53,6 +60,15 @@ pub(super) struct Link {
     pub(super) blocks: Option<Blocks>,
     /// How sure the numbers since the last jump are, where there are blocks.
     numbers: Numbers,
+}
+
+/// What an MP4 tells about where its sound begins and ends, in its own units.
+#[derive(Clone, Copy)]
+struct Told {
+    media: Option<i64>,
+    pre_skip: i64,
+    edit: Option<mp4::Edit>,
+    itunes: Option<ItunesGapless>,
 }
 
 /// What a packet gave.
@@ -88,11 +104,13 @@ impl Link {
         if let Some(head) = head {
             (format.rate, format.channels) = (48_000, u16::from(head.channels));
         }
+        let lag = aac::Lag::default();
         let mut link = Link {
             track_id: track.id,
             codec_id: params.codec,
             codec_name: codec_name(params.codec),
-            codec: make_codec(&params, head.as_ref())?,
+            codec: make_codec(&params, head.as_ref(), &lag)?,
+            lag,
             params,
             head,
             gain: head.map_or(1.0, |head| head.gain),
@@ -105,6 +123,8 @@ impl Link {
             landed: None,
             raw_next: None,
             container,
+            told: None,
+            packet_frames: 0,
             delay: track.delay.map_or(0, u64::from),
             shift: 0,
             blocks: (container == Container::Mkv).then(Blocks::default),
@@ -121,11 +141,9 @@ impl Link {
             // Without a LAME tag the length may be a guess, by which nothing may be cut.
             Container::Mpeg => self.end = stated.filter(|_| track.delay.is_some()),
             Container::Mp4 => {
-                let media = stated.or_else(|| {
-                    let raw = self.to_frames(i64::try_from(track.duration?.get()).ok()?);
-                    (raw > 0).then_some(raw)
-                });
-                self.place_mp4(media, pre_skip, layout, tags);
+                let media = track.duration.and_then(|ticks| i64::try_from(ticks.get()).ok());
+                self.told = Some(Told { media, pre_skip, edit: layout.edit, itunes: tags.itunes_gapless });
+                self.place_mp4();
             }
             Container::Caf => {
                 // Else the last packet counts whole, of which only a part may be sound.
@@ -160,29 +178,33 @@ impl Link {
             (id::CODEC_ID_OPUS, _) => pre_skip,
             (_, Some(delay)) => delay.frames(self.format.rate),
             // ffmpeg before 6 and mkvmerge say nothing about it.
-            (id::CODEC_ID_AAC, None) => AAC_PRIMING,
+            (id::CODEC_ID_AAC, None) => AAC_PRIMING * self.doubling(),
             _ => 0,
         }
     }
 
-    fn place_mp4(&mut self, media: Option<i64>, pre_skip: i64, layout: &mp4::Layout, tags: &Tags) {
+    /// By what the MP4 tells, at the present rate.
+    fn place_mp4(&mut self) {
+        let Some(told) = self.told else { return };
         let is_aac = self.codec_id == id::CODEC_ID_AAC;
-        if let Some(note) = tags.itunes_gapless.filter(|_| is_aac && self.has_exact_labels()) {
+        if let Some(note) = told.itunes.filter(|_| is_aac && self.has_exact_labels()) {
             self.start = note.delay as i64;
             self.end = Some(self.start.saturating_add_unsigned(note.frames));
-            return;
+        } else {
+            self.start = match told.edit {
+                Some(edit) => self.to_frames(i64::try_from(edit.start).unwrap_or(0)),
+                None if is_aac => AAC_PRIMING * self.doubling(),
+                None => told.pre_skip,
+            };
+            let media = told.media.map(|ticks| self.to_frames(ticks)).filter(|&frames| frames > 0);
+            let frames = media.map(|media| media.saturating_sub(self.start).max(0) as u64);
+            let frames = match (frames, told.edit) {
+                (Some(frames), Some(edit)) => Some(edit.frames(frames, self.format.rate)),
+                (frames, _) => frames,
+            };
+            self.end = frames.map(|frames| self.start.saturating_add_unsigned(frames));
         }
-        self.start = match layout.edit {
-            Some(edit) => self.to_frames(i64::try_from(edit.start).unwrap_or(0)),
-            None if is_aac => AAC_PRIMING,
-            None => pre_skip,
-        };
-        let frames = media.map(|media| media.saturating_sub(self.start).max(0) as u64);
-        let frames = match (frames, layout.edit) {
-            (Some(frames), Some(edit)) => Some(edit.frames(frames, self.format.rate)),
-            (frames, _) => frames,
-        };
-        self.end = frames.map(|frames| self.start.saturating_add_unsigned(frames));
+        self.frames = self.end.map(|end| end.saturating_sub(self.start).max(0) as u64);
     }
 
     /// Whether the container counts frames, not milliseconds.
@@ -192,9 +214,19 @@ impl Link {
         })
     }
 
+    /// Whether the container's time tells each frame: its unit is no longer than one, or, where the rate is that of the
+    /// lower half of HE-AAC, just twice as long.
+    fn has_fine_labels(&self) -> bool {
+        self.time_base.is_some_and(|tb| {
+            let rate = u64::from(tb.numer.get()) * u64::from(self.format.rate);
+            let units = u64::from(tb.denom.get());
+            units >= rate || self.codec_id == id::CODEC_ID_AAC && 2 * units == rate
+        })
+    }
+
     /// Whether the numbers of frames since the last jump are sure.
     pub(super) fn is_sure(&self) -> bool {
-        self.has_exact_labels() || self.blocks.is_some() && self.numbers != Numbers::Timed
+        self.has_fine_labels() || self.blocks.is_some() && self.numbers != Numbers::Timed
     }
 
     /// What tells how many frames packets give, where that needs no decoding.
@@ -202,7 +234,7 @@ impl Link {
         let bits = self.params.bits_per_coded_sample.or(self.params.bits_per_sample);
         let bytes =
             bits.filter(|_| is_pcm(self.codec_id)).map(|bits| bits / 8 * u32::from(self.format.channels));
-        Lengths::of(&self.params, bytes)
+        Lengths::of(&self.params, bytes, self.packet_frames)
     }
 
     fn to_frames(&self, ts: i64) -> i64 {
@@ -228,6 +260,8 @@ impl Link {
             // The bit reservoir, the overlap and the filter bank.
             id::CODEC_ID_MP3 => 3 * 1152,
             id::CODEC_ID_MP1 | id::CODEC_ID_MP2 => 2 * 1152,
+            // A packet; of HE-AAC several, since only some bring what its upper half is made by.
+            id::CODEC_ID_AAC if self.packet_frames > 1024 => 12 * i64::from(self.packet_frames),
             id::CODEC_ID_AAC => 1024,
             // RFC 7845 asks for 80 ms, after which the sound still differs audibly from what it should be, by
             // -33 dB of full scale; after a quarter of a second by less than -75 dB.
@@ -248,7 +282,7 @@ impl Link {
 
     /// Takes another decoder of the same kind, which knows nothing of what was before.
     pub(super) fn begin_codec_anew(&mut self) -> Result<(), DecodeError> {
-        self.codec = make_codec(&self.params, self.head.as_ref())?;
+        self.codec = make_codec(&self.params, self.head.as_ref(), &self.lag)?;
         self.raw_next = None;
         Ok(())
     }
@@ -265,7 +299,7 @@ impl Link {
         (packet.trim_start, packet.trim_end) = (Duration::ZERO, Duration::ZERO);
         let decoded = match self.codec.decode(&packet) {
             Err(Error::ResetRequired) => {
-                self.codec = make_codec(&self.params, self.head.as_ref())?;
+                self.codec = make_codec(&self.params, self.head.as_ref(), &self.lag)?;
                 self.codec.decode(&packet)
             }
             decoded => decoded,
@@ -292,7 +326,10 @@ impl Link {
         if frames == 0 || channels == 0 || rate == 0 {
             return Ok(Outcome::Nothing);
         }
-        self.format.rate = rate;
+        self.packet_frames = u32::try_from(frames).unwrap_or(u32::MAX);
+        let doubled = self.origin.is_none() && self.doubling() > 1;
+        let label = if rate != self.format.rate || doubled { self.be_at(rate, &packet) } else { label };
+        let label = label.saturating_sub(self.lag.frames());
         self.format.channels = u16::try_from(channels).unwrap_or(u16::MAX);
         if self.blocks.is_some() {
             self.count(label, told.is_some());

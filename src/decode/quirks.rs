@@ -1,6 +1,8 @@
 //! What the demuxers leave undone, one file for each format.
 
 pub(super) mod aac;
+#[cfg(feature = "he-aac")]
+pub(super) mod he_aac;
 pub(super) mod mkv;
 pub(super) mod mp4;
 pub(super) mod ogg;

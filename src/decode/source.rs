@@ -306,15 +306,33 @@ impl Decoder {
     fn end(&mut self) -> Result<(), DecodeError> {
         self.stretch = self.source.next_stretch();
         self.ended = self.stretch.is_none();
-        let Some(packet) = self.held.take() else { return Ok(()) };
+        let Some(packet) = self.held.take() else { return self.drain() };
         let ns = mkv::discard_padding(&self.source.window(), &packet.data).unwrap_or(0);
         let rate = u128::from(self.link.format.rate);
         let padding = (u128::from(ns) * rate + 500_000_000) / 1_000_000_000;
-        self.decode(packet, u64::try_from(padding).unwrap_or(u64::MAX))
+        self.decode(packet, u64::try_from(padding).unwrap_or(u64::MAX))?;
+        self.drain()
     }
 
     fn decode(&mut self, packet: Packet, padding: u64) -> Result<(), DecodeError> {
-        match self.link.decode(packet, padding)? {
+        let outcome = self.link.decode(packet, padding)?;
+        self.note(outcome)
+    }
+
+    /// Nothing follows: the decoder gives what it has kept back.
+    fn drain(&mut self) -> Result<(), DecodeError> {
+        let mut left = self.link.kept_back();
+        while left > 0 && !self.is_behind_end() {
+            let outcome = self.link.drain(left);
+            let Outcome::Sound { frames, .. } = outcome else { break };
+            left = left.saturating_sub(frames.max(1));
+            self.note(outcome)?;
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, outcome: Outcome) -> Result<(), DecodeError> {
+        match outcome {
             Outcome::Sound { raw, frames, trim_end } => {
                 self.lost_in_row = 0;
                 self.source.sounds();

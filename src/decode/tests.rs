@@ -4,6 +4,8 @@ mod channels;
 pub(crate) mod fixture;
 mod formats;
 mod gapless;
+#[cfg(feature = "he-aac")]
+mod he_aac;
 mod joins;
 mod loudness;
 mod matroska;

@@ -20,10 +20,14 @@ pub(in crate::decode) enum Lengths {
 }
 
 impl Lengths {
-    /// None for a codec whose packets do not tell.
-    pub(in crate::decode) fn of(params: &AudioCodecParameters, pcm_bytes: Option<u32>) -> Option<Lengths> {
+    /// None for a codec whose packets do not tell; `last` is what the last one gave.
+    pub(in crate::decode) fn of(
+        params: &AudioCodecParameters,
+        pcm_bytes: Option<u32>,
+        last: u32,
+    ) -> Option<Lengths> {
         Some(match params.codec {
-            id::CODEC_ID_AAC => Lengths::Constant(1024),
+            id::CODEC_ID_AAC => Lengths::Constant(last.max(1024)),
             id::CODEC_ID_OPUS => Lengths::Opus,
             id::CODEC_ID_MP1 | id::CODEC_ID_MP2 | id::CODEC_ID_MP3 => Lengths::Mpeg,
             id::CODEC_ID_VORBIS => {

@@ -26,10 +26,16 @@ impl Decoder {
     /// Leaves the first wanted packet pending, or stands at the end; false where there is no index.
     pub(super) fn jump_by_index(&mut self, frame: u64) -> Result<bool, DecodeError> {
         let Some(mut index) = self.source.take_index() else { return Ok(false) };
-        let samples = index.samples().unwrap_or(0);
+        let doubling = self.link.doubling() as u64;
+        let samples = index.samples().unwrap_or(0) * doubling;
+        // The index leads to as much in front as codecs need, but for HE-AAC.
+        let early = if doubling > 1 { self.link.warm_up().unsigned_abs() } else { 0 };
         let found = match samples {
             0 => Ok(Found::Nowhere),
-            samples => find(&self.source, &mut index, (frame + self.link.delay) / samples),
+            samples => {
+                let wanted = (frame.saturating_sub(early) + self.link.delay) / samples;
+                find(&self.source, &mut index, wanted)
+            }
         };
         self.source.set_index(Some(index));
         match found.map_err(|told| self.source.cause(told))? {

@@ -150,10 +150,7 @@ impl Decoder {
         let link = Link::new(self.reader.as_ref(), self.container, &self.layout, &self.tags)?;
         let known = std::mem::replace(&mut self.link, link);
         if self.links_before == 0 {
-            // The next packet may not be the first, by which these were found.
-            (self.link.start, self.link.origin) = (known.start, known.origin);
-            self.link.frames = self.link.frames.or(known.frames);
-            self.link.blocks = known.blocks;
+            self.link.remember(known);
         }
         self.entangled = self.is_entangled(&self.reader)?;
         self.link.frames = self.link.frames.filter(|_| !self.entangled);

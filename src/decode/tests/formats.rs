@@ -193,6 +193,39 @@ fn aac_in_mp4_without_an_edit_list_loses_one_block() {
     check_lossy(&pcm, &ffmpeg(&pcm, "unedited.m4a", &options), "AAC", 0.99);
 }
 
+/// As encoders of HE-AAC write it, of which not all decode more than the lower half.
+#[test]
+fn an_mp4_that_tells_twice_its_rate_is_whole() {
+    let pcm = Pcm::music(22_050, 2, 16, 101_357);
+    let mut bytes = std::fs::read(ffmpeg(&pcm, "half.m4a", &["-c:a", "aac", "-b:a", "96k"])).unwrap();
+    let find = |name: &[u8]| bytes.windows(4).rposition(|four| four == name).unwrap() + 4;
+    let (mdhd, stts, elst, mp4a) = (find(b"mdhd"), find(b"stts"), find(b"elst"), find(b"mp4a"));
+    let entries = u32::from_be_bytes(bytes[stts + 4..stts + 8].try_into().unwrap()) as usize;
+    let deltas = (0..entries).map(|n| stts + 8 + 8 * n + 4);
+    // Timescale, length of the media, of each packet and of the priming; and the rate, in 16.16 bits.
+    for at in [mdhd + 12, mdhd + 16, elst + 12].into_iter().chain(deltas.collect::<Vec<_>>()) {
+        let value = u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
+        bytes[at..at + 4].copy_from_slice(&(2 * value).to_be_bytes());
+    }
+    bytes[mp4a + 24..mp4a + 28].copy_from_slice(&(44_100u32 << 16).to_be_bytes());
+    let mut decoder = from_memory(bytes);
+    assert_eq!((decoder.format().rate, decoder.total_frames()), (22_050, Some(pcm.frames() as u64)));
+    let got = rest(&mut decoder);
+    assert_eq!(got.len(), pcm.samples.len());
+    assert_alike(&pcm.samples, &got, 2, 0.98, "twice its rate");
+    for frame in [50_000usize, 100_000, 3] {
+        let landed = decoder.seek(frame as u64).unwrap();
+        assert_eq!((landed.frame, landed.exact), (frame as u64, true));
+        let got = some(&mut decoder, 1_000);
+        let noise = difference_db(&got, &rest_from(&pcm, frame)[..got.len()]);
+        assert!(noise < -25.0, "{frame}: {noise:.1} dB");
+    }
+}
+
+fn rest_from(pcm: &Pcm, frame: usize) -> &[i32] {
+    &pcm.samples[frame * pcm.channels..]
+}
+
 #[test]
 fn adts_is_whole_and_claims_no_length() {
     let pcm = recording();

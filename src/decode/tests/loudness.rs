@@ -99,7 +99,7 @@ fn atom(name: &[u8], body: &[u8]) -> Vec<u8> {
 }
 
 /// `moov` lies behind the sound, so that nothing points behind what is put in.
-fn add_to_ilst(bytes: &mut Vec<u8>, name: &str, value: &str) {
+pub(super) fn add_to_ilst(bytes: &mut Vec<u8>, name: &str, value: &str) {
     let mean = atom(b"mean", b"\0\0\0\0com.apple.iTunes");
     let name = atom(b"name", &[b"\0\0\0\0", name.as_bytes()].concat());
     let data = atom(b"data", &[b"\0\0\0\x01\0\0\0\0", value.as_bytes()].concat());
