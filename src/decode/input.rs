@@ -98,6 +98,13 @@ pub(super) struct Source {
     len: Option<u64>,
 }
 
+/// A byte that is to be read as another one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Mask {
+    pub(super) at: u64,
+    pub(super) byte: u8,
+}
+
 struct Shared {
     input: Box<dyn Input>,
     /// Where the input itself stands.
@@ -109,8 +116,9 @@ struct Shared {
     soundless: Option<u64>,
     /// How long it says to be, where that is more than there is.
     claimed: Option<u64>,
-    /// What readers of a Matroska file are not to see, in order. None until it is known.
-    masks: Option<Vec<mkv::Mask>>,
+    /// What readers are not to see, in order.
+    masks: Vec<Mask>,
+    is_mkv_masked: bool,
     /// Where frames begin, in formats that do not tell.
     index: Option<Index>,
     /// The bytes that were read last, where someone wants them.
@@ -132,7 +140,8 @@ impl Source {
             recording: !seekable,
             soundless: endless.then_some(0),
             claimed: None,
-            masks: None,
+            masks: Vec::new(),
+            is_mkv_masked: false,
             index: None,
             window: None,
             seeks_left: None,
@@ -173,15 +182,23 @@ impl Source {
         self.lock().claimed = end;
     }
 
+    /// Changes these bytes for all who read from now on, and no others.
+    pub(super) fn mask(&self, masks: Vec<Mask>) {
+        let mut shared = self.lock();
+        (shared.masks, shared.is_mkv_masked) = (masks, false);
+    }
+
     /// Hides what misleads the demuxer of a Matroska file from all who read from now on.
     pub(super) fn mask_mkv(&self) {
-        if self.lock().masks.is_some() {
+        if self.lock().is_mkv_masked {
             return;
         }
-        // A failure is met again by who reads the file next.
         let handle = &mut self.handle(&Arc::new(AtomicBool::new(true)));
-        let found = mkv::masks(handle, self.len.unwrap_or(u64::MAX));
-        self.lock().masks = found.ok();
+        // A failure is met again by who reads the file next.
+        if let Ok(masks) = mkv::masks(handle, self.len.unwrap_or(u64::MAX)) {
+            let mut shared = self.lock();
+            (shared.masks, shared.is_mkv_masked) = (masks, true);
+        }
     }
 
     /// Takes the index away; it is to be set again.
@@ -278,7 +295,7 @@ impl Shared {
 
     /// Changes what is masked of these bytes from `pos` on.
     fn mask(&self, pos: u64, bytes: &mut [u8]) {
-        let Some(masks) = &self.masks else { return };
+        let masks = &self.masks;
         let first = masks.partition_point(|mask| mask.at < pos);
         let behind = pos.saturating_add(bytes.len() as u64);
         for mask in masks[first..].iter().take_while(|mask| mask.at < behind) {

@@ -8,3 +8,4 @@ pub(super) mod mp4;
 pub(super) mod ogg;
 pub(super) mod opus;
 pub(super) mod pcm;
+pub(super) mod pictures;

@@ -12,17 +12,16 @@ use symphonia::core::formats::probe::{Hint, Probe, ProbeOptions};
 use symphonia::core::formats::{FormatOptions, FormatReader};
 use symphonia::core::io::MediaSourceStream;
 use symphonia::core::meta::MetadataOptions;
-use symphonia::default::{formats, meta};
+use symphonia::default::formats;
 
 use super::error::DecodeError;
 use super::foreign;
 use super::input::{Handle, Hints, Source};
 use super::mpeg::Index;
+use super::quirks::pictures::Id3v2WithoutPictures;
 
 /// How far a format is searched for in what does not begin with one, in bytes.
 const PROBE_DEPTH: u32 = 128 * 1024;
-/// Pictures above this size in bytes are not kept: art comes from elsewhere.
-const PICTURE_LIMIT: usize = 64 * 1024;
 const TAG_LIMIT: usize = 64 * 1024;
 
 /// The containers that are told apart.
@@ -123,11 +122,19 @@ fn probe_for(container: Container) -> Probe {
         Container::Aiff => probe.register_format::<formats::AiffReader<'_>>(),
         Container::Caf => probe.register_format::<formats::CafReader<'_>>(),
         Container::Mkv => probe.register_format::<formats::MkvReader<'_>>(),
-        Container::Unknown => symphonia::default::register_enabled_formats(&mut probe),
+        Container::Unknown => {
+            probe.register_format::<formats::AdtsReader<'_>>();
+            probe.register_format::<formats::CafReader<'_>>();
+            probe.register_format::<formats::FlacReader<'_>>();
+            probe.register_format::<formats::IsoMp4Reader<'_>>();
+            probe.register_format::<formats::MpaReader<'_>>();
+            probe.register_format::<formats::AiffReader<'_>>();
+            probe.register_format::<formats::WavReader<'_>>();
+            probe.register_format::<formats::OggReader<'_>>();
+            probe.register_format::<formats::MkvReader<'_>>();
+        }
     }
-    if container != Container::Unknown {
-        probe.register_metadata::<meta::Id3v2Reader<'_>>();
-    }
+    probe.register_metadata::<Id3v2WithoutPictures<'_>>();
     probe
 }
 
@@ -180,9 +187,7 @@ fn check_input(source: &Source) -> std::result::Result<(), DecodeError> {
 /// Opens a reader for a container that is known.
 pub(super) fn open_as(container: Container, handle: Handle) -> Result<Reader> {
     let stream = MediaSourceStream::new(Box::new(handle), Default::default());
-    let options = MetadataOptions::default()
-        .limit_visual_bytes(Limit::Maximum(PICTURE_LIMIT))
-        .limit_tag_bytes(Limit::Maximum(TAG_LIMIT));
+    let options = MetadataOptions::default().limit_tag_bytes(Limit::Maximum(TAG_LIMIT));
     probe_for(container).probe(&Hint::new(), stream, FormatOptions::default(), options)
 }
 

@@ -11,7 +11,7 @@ use symphonia::core::packet::Packet;
 use super::error::DecodeError;
 use super::input::{Hints, Input, Source};
 use super::link::{Link, Outcome};
-use super::quirks::{mkv, mp4};
+use super::quirks::{mkv, mp4, pictures};
 use super::registry::{self, Container, Reader};
 use super::samples;
 use super::tags::{self, Tags};
@@ -445,7 +445,7 @@ impl Decoder {
 }
 
 /// Finds out what the bytes are. Where they end before that is known and others follow, those are looked at.
-fn open_reader(
+pub(super) fn open_reader(
     source: &Source,
     hints: &Hints,
     seekable: &Arc<AtomicBool>,
@@ -470,6 +470,7 @@ fn scan_head(source: &Source, seekable: &Arc<AtomicBool>) -> Result<mp4::Layout,
     let limit = (!source.is_seekable()).then_some(FORWARD_SCAN);
     let mut layout = mp4::scan(&mut source.handle(seekable), limit).map_err(|told| source.cause(told))?;
     layout.mkv = mkv::scan(&mut source.handle(seekable), limit).map_err(|told| source.cause(told))?;
+    source.mask(pictures::masks(&mut source.handle(seekable), limit).map_err(|told| source.cause(told))?);
     source.claim(layout.media_end.or(layout.mkv.end));
     if layout.index_behind && !source.is_seekable() {
         return Err(DecodeError::NeedsSeeking);

@@ -14,5 +14,6 @@ mod refusals;
 mod robustness;
 mod seeking;
 mod stretches;
+mod traps;
 mod unfinished;
 mod widths;

@@ -4,7 +4,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 mod cues;
 
-pub(in crate::decode) use cues::{Mask, masks};
+pub(in crate::decode) use cues::masks;
 
 /// How many bytes before the place of reading are kept; what follows the last block (cues) must fit in.
 pub(in crate::decode) const WINDOW: usize = 128 * 1024;

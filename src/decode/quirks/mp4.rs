@@ -116,8 +116,8 @@ pub(in crate::decode) fn scan<R: Read + Seek>(file: &mut R, limit: Option<u64>) 
     Ok(layout)
 }
 
-struct Header {
-    kind: [u8; 4],
+pub(super) struct Header {
+    pub(super) kind: [u8; 4],
     /// Of the header itself.
     len: u64,
     /// Of the whole box; 0 reaches to the end.
@@ -126,7 +126,7 @@ struct Header {
 
 impl Header {
     /// None at the end of the file and for what cannot be a box.
-    fn read<R: Read>(file: &mut R) -> io::Result<Option<Header>> {
+    pub(super) fn read<R: Read>(file: &mut R) -> io::Result<Option<Header>> {
         let mut head = [0; 8];
         if !filled(file, &mut head)? {
             return Ok(None);
@@ -143,11 +143,11 @@ impl Header {
         Ok((size == 0 || size >= len).then_some(Header { kind, len, size }))
     }
 
-    fn body(&self, pos: u64) -> u64 {
+    pub(super) fn body(&self, pos: u64) -> u64 {
         pos.saturating_add(self.len)
     }
 
-    fn end(&self, pos: u64, outer: Option<u64>) -> Option<u64> {
+    pub(super) fn end(&self, pos: u64, outer: Option<u64>) -> Option<u64> {
         if self.size == 0 {
             return outer;
         }

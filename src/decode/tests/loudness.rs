@@ -94,7 +94,7 @@ fn what_lame_measured_is_taken_where_no_tag_is() {
 }
 
 /// An atom with its length in front.
-fn atom(name: &[u8], body: &[u8]) -> Vec<u8> {
+pub(super) fn atom(name: &[u8], body: &[u8]) -> Vec<u8> {
     [&(body.len() as u32 + 8).to_be_bytes(), name, body].concat()
 }
 
@@ -103,7 +103,10 @@ pub(super) fn add_to_ilst(bytes: &mut Vec<u8>, name: &str, value: &str) {
     let mean = atom(b"mean", b"\0\0\0\0com.apple.iTunes");
     let name = atom(b"name", &[b"\0\0\0\0", name.as_bytes()].concat());
     let data = atom(b"data", &[b"\0\0\0\x01\0\0\0\0", value.as_bytes()].concat());
-    let field = atom(b"----", &[mean, name, data].concat());
+    insert_in_ilst(bytes, &atom(b"----", &[mean, name, data].concat()));
+}
+
+pub(super) fn insert_in_ilst(bytes: &mut Vec<u8>, field: &[u8]) {
     let find = |bytes: &[u8], name: &[u8]| bytes.windows(4).rposition(|four| four == name).unwrap();
     for parent in [b"moov", b"udta", b"meta", b"ilst"] {
         let at = find(bytes, parent) - 4;
@@ -111,5 +114,5 @@ pub(super) fn add_to_ilst(bytes: &mut Vec<u8>, name: &str, value: &str) {
         bytes[at..at + 4].copy_from_slice(&size.to_be_bytes());
     }
     let at = find(bytes, b"ilst") + 4;
-    bytes.splice(at..at, field);
+    bytes.splice(at..at, field.iter().copied());
 }

@@ -10,6 +10,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 
 use super::{CLUSTER, EBML, Element, SEGMENT};
+use crate::decode::input::Mask;
 
 const SEEK_HEAD: u32 = 0x114d_9b74;
 const SEEK: u32 = 0x4dbb;
@@ -23,13 +24,6 @@ const CUE_RELATIVE_POSITION: u32 = 0xf0;
 const VOID: u8 = 0xec;
 /// Longer tables are left as they are. So many bytes hold the cues of days.
 const LONGEST: u64 = 8 * 1024 * 1024;
-
-/// A byte that is to be read as another one.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::decode) struct Mask {
-    pub(in crate::decode) at: u64,
-    pub(in crate::decode) byte: u8,
-}
 
 /// The bytes that mislead the demuxer of a file of this length, in order.
 pub(in crate::decode) fn masks<R: Read + Seek>(file: &mut R, len: u64) -> io::Result<Vec<Mask>> {
