@@ -86,10 +86,18 @@ class PluginProcess:
 
     def rest_of_out(self):
         """What was not received yet, of a process that has ended."""
-        self.readers[0].join(WAIT_S)
+        return self._rest(self.out)
+
+    def rest_of_err(self):
+        """What nobody waited for, likewise."""
+        return [line.decode() for line in self._rest(self.err)]
+
+    def _rest(self, queue_of_lines):
+        for reader in self.readers:
+            reader.join(WAIT_S)
         lines = []
-        while not self.out.empty():
-            lines.append(self.out.get())
+        while not queue_of_lines.empty():
+            lines.append(queue_of_lines.get())
         return [line for line in lines if line is not None]
 
     def close(self):
