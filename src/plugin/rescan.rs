@@ -120,13 +120,13 @@ impl Host {
                 if decision.enabled {
                     entry.granted.clone_from(&decision.scopes);
                     entry.supervisor =
-                        Some(self.supervisor_for(package, &entry.found, decision, supervisor.as_ref()));
+                        Some(self.supervisor_for(package, &entry.found, decision, supervisor.as_ref(), true));
                 }
             } else if let Some(followed) = self.follow(package, &entry.found, decision).await {
                 self.revoke(supervisor.as_ref());
                 entry.state = PluginState::Enabled;
                 entry.granted.clone_from(&followed.scopes);
-                entry.supervisor = Some(self.supervisor_for(package, &entry.found, &followed, None));
+                entry.supervisor = Some(self.supervisor_for(package, &entry.found, &followed, None, true));
             } else if let Some(old) = self.old_copy(package, &entry.found, decision).await {
                 entry.state = PluginState::Changed;
                 entry.reason =
@@ -134,7 +134,7 @@ impl Host {
                         .to_owned();
                 entry.granted.clone_from(&decision.scopes);
                 entry.supervisor =
-                    Some(self.old_supervisor(&old, &entry.found, decision, supervisor.as_ref()));
+                    Some(self.supervisor_for(&old, &entry.found, decision, supervisor.as_ref(), false));
             } else {
                 entry.state = PluginState::Changed;
                 entry.reason =
@@ -153,14 +153,8 @@ impl Host {
         // What changed loses its grants at once, and does not get them back by changing back.
         let changed = entry.state == PluginState::Changed || entry.found.broken && !entry.found.shadowed;
         let lost = changed && entry.supervisor.is_none();
-        if let (true, Some(id), Some(decision)) = (lost, &id, decision)
-            && decision.enabled
-        {
-            let decision = Decision { enabled: false, scopes: Vec::new(), ..decision };
-            let who = Who { uid: None, via: "rescan".to_owned() };
-            if let Err(error) = self.record(id, decision, "changed", &who).await {
-                tracing::warn!(plugin = %id, %error, "a change could not be recorded");
-            }
+        if let (true, Some(id), Some(decision)) = (lost, &id, decision) {
+            self.take_grants(id, decision).await;
         }
         let same = before.is_some_and(|before| before.state == entry.state && before.reason == entry.reason);
         let kept =
@@ -168,37 +162,33 @@ impl Host {
         Judged { entry, unwanted: supervisor.filter(|_| !kept), news: !same }
     }
 
-    /// The one that serves already when it is for this decision, else a new one.
+    async fn take_grants(&self, id: &PluginId, decision: Decision) {
+        if !decision.enabled {
+            return;
+        }
+        let decision = Decision { enabled: false, scopes: Vec::new(), ..decision };
+        let who = Who { uid: None, via: "rescan".to_owned() };
+        if let Err(error) = self.record(id, decision, "changed", &who).await {
+            tracing::warn!(plugin = %id, %error, "a change could not be recorded");
+        }
+    }
+
+    /// The one that serves already when it is for this decision, else a new one. `installed`: the package is the one
+    /// that was found, and not a copy of the version before.
     fn supervisor_for(
         &self,
         package: &Package,
         found: &Found,
         decision: &Decision,
         current: Option<&Arc<Supervisor>>,
+        installed: bool,
     ) -> Arc<Supervisor> {
-        if let Some(current) = current
-            && current.plan.fingerprint == package.fingerprint
-        {
-            *current.plan.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(package.files.clone());
-            return current.clone();
-        }
-        Arc::new(Supervisor::new(self.plan(package, found, scopes_of(decision), true)))
-    }
-
-    fn old_supervisor(
-        &self,
-        old: &Package,
-        found: &Found,
-        decision: &Decision,
-        current: Option<&Arc<Supervisor>>,
-    ) -> Arc<Supervisor> {
-        match current.filter(|current| current.plan.fingerprint == old.fingerprint) {
-            Some(current) => {
-                *current.plan.seen.lock().unwrap_or_else(PoisonError::into_inner) = None;
-                current.clone()
-            }
-            None => Arc::new(Supervisor::new(self.plan(old, found, scopes_of(decision), false))),
-        }
+        let Some(current) = current.filter(|current| current.plan.fingerprint == package.fingerprint) else {
+            return Arc::new(Supervisor::new(self.plan(package, found, scopes_of(decision), installed)));
+        };
+        let seen = installed.then(|| package.files.clone());
+        *current.plan.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
+        current.clone()
     }
 
     /// What was read of the packages the last time.
