@@ -270,5 +270,7 @@ pub(super) fn failed_decode(uri: &TrackUri, error: &DecodeError) -> Failure {
     {
         return failed_stream(stream);
     }
-    Failure { code: "decode", message: format!("{}: {error}", uri.shown()), for_good: true, again: false }
+    // What cannot be gone back in is read once more from its beginning.
+    let again = matches!(error, DecodeError::ForwardOnly);
+    Failure { code: "decode", message: format!("{}: {error}", uri.shown()), for_good: !again, again }
 }

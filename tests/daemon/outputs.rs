@@ -91,6 +91,26 @@ async fn music_moves_to_a_device_of_another_rate_and_back() {
 }
 
 #[tokio::test]
+async fn music_from_a_server_without_ranges_moves_to_a_device_of_another_rate() {
+    let (dac, server) = (Card::new().clock(Clock::Real).plug(), Server::start());
+    let phones = Card::new().clock(Clock::Real).rates(&[48_000]).beside(&dac, "phones").plug();
+    let source = Recording::music(85, 44_100, 16, 5.0);
+    let url = server.serve_with("/a.flac", source.encode(Codec::Flac), &[Trouble::NoRanges]);
+    let next = serve(&server, "/b.flac", &Recording::music(86, 44_100, 16, 1.0));
+    let mut daemon = setup(&dac).start().await;
+    daemon.play_uris(&[url, next]).await;
+    daemon.wait_position(1_000_000).await;
+    daemon.select_output("phones").await.unwrap();
+    wait_device(&daemon, "phones").await;
+    daemon.wait_end(0).await;
+    let heard =
+        dac.sessions().first().unwrap().heard.trimmed().seconds() + phones.frames_heard() as f64 / 48_000.0;
+    assert!(heard > 5.8, "the rest of the track is missing: {heard:.2} s of 6 s were heard");
+    assert_eq!(daemon.errors(), Vec::<String>::new());
+    assert!(server.requests("/a.flac").len() == 2, "it is read once more");
+}
+
+#[tokio::test]
 async fn a_device_that_is_chosen_in_a_pause_goes_on_where_the_other_was_held() {
     let ((dac, phones), server) = (two_cards(), Server::start());
     let source = Recording::music(90, 44_100, 16, 3.0);

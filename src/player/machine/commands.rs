@@ -67,11 +67,11 @@ impl Machine {
             Command::SetCrossfade(crossfade) => {
                 self.set_sound(dsp::Settings { crossfade, ..self.sound }, effects)
             }
-            Command::PlayUris(uris) => self.play_uris(uris, effects),
+            Command::PlayUris(uris) => self.play_uris(uris, now, effects),
             Command::Add { uris, before } => self.add(uris, before, effects),
             Command::Remove(ids) => self.remove(&ids, effects),
             Command::Clear => self.clear(effects),
-            Command::PlayEntry(entry) => self.play_entry(entry, effects),
+            Command::PlayEntry(entry) => self.play_entry(entry, now, effects),
             Command::List { from, count } => Ok(self.list(from, count)),
             Command::Position => {
                 Ok(Answer::Position { micros: micros(self.position(now)), exact: self.exact })
@@ -89,10 +89,7 @@ impl Machine {
         let entry = self.current.or(self.queue.first()).ok_or(CommandError::EmptyQueue)?;
         self.intent = Intent::Playing;
         self.failures = 0;
-        if let Some(since) = &mut self.device_gone_since {
-            // Asked for again: the patience begins anew.
-            *since = now.at;
-        }
+        self.wait_anew_for_the_device(now);
         let paused_for = self.paused_at.take().map(|since| now.at.saturating_duration_since(since));
         if self.slot == Slot::Empty {
             self.begin(entry, self.anchor, effects);
@@ -104,6 +101,13 @@ impl Machine {
             effects.extend([Effect::Resume, Effect::SaveState]);
         }
         Ok(Answer::Done)
+    }
+
+    /// Music is asked for while the device is gone: the patience begins anew.
+    fn wait_anew_for_the_device(&mut self, now: Now) {
+        if let Some(since) = &mut self.device_gone_since {
+            *since = now.at;
+        }
     }
 
     fn pause(&mut self, now: Now, effects: &mut Vec<Effect>) -> Outcome {
@@ -208,22 +212,25 @@ impl Machine {
         Ok(Answer::Done)
     }
 
-    fn play_uris(&mut self, uris: Vec<String>, effects: &mut Vec<Effect>) -> Outcome {
+    fn play_uris(&mut self, uris: Vec<String>, now: Now, effects: &mut Vec<Effect>) -> Outcome {
         let before = self.current.and_then(|current| self.queue.following(current, false));
         let answer = self.add(uris, before, effects)?;
         if let Answer::Added(ids) = &answer
             && let Some(first) = ids.first()
         {
-            self.play_entry(*first, effects)?;
+            self.play_entry(*first, now, effects)?;
         }
         Ok(answer)
     }
 
-    fn play_entry(&mut self, entry: EntryId, effects: &mut Vec<Effect>) -> Outcome {
+    fn play_entry(&mut self, entry: EntryId, now: Now, effects: &mut Vec<Effect>) -> Outcome {
         self.queue.get(entry).ok_or(CommandError::NoSuchEntry(entry))?;
         self.intent = Intent::Playing;
         self.failures = 0;
-        self.last_error = None;
+        // That the device is gone stays true, and is told only once.
+        let is_gone = self.device_gone_since.is_some();
+        self.last_error.take_if(|error| !is_gone || error.code != "device");
+        self.wait_anew_for_the_device(now);
         let again = self.current == Some(entry);
         self.begin(entry, Duration::ZERO, effects);
         if again {

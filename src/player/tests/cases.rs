@@ -303,6 +303,23 @@ fn a_card_that_stays_away_for_ten_minutes_is_not_played_on_by_itself() {
 }
 
 #[test]
+fn what_is_played_while_the_card_is_away_waits_for_it_as_long_and_says_why() {
+    let mut world = World::with_tracks(2);
+    world.play(1);
+    world.happens(Event::DeviceGone("unplugged".into()));
+    world.pass(Duration::from_secs(660));
+    world.happens(Event::Tick);
+    assert!(world.wanted().contains(&Effect::Pause));
+    world.ask(Command::PlayEntry(EntryId(2))).unwrap();
+    world.pass(Duration::from_secs(500));
+    world.happens(Event::Tick);
+    assert!(!world.wanted().contains(&Effect::Pause), "the patience begins anew");
+    assert_eq!(world.state().last_error.map(|error| error.code).as_deref(), Some("device"));
+    world.happens(Event::DeviceBack("back".into()));
+    assert_eq!((world.state().status, world.state().last_error), (Status::Buffering, None));
+}
+
+#[test]
 fn play_confirms_the_return_of_a_card_and_stop_gives_it_up() {
     let mut world = World::with_tracks(1);
     world.play(1);
