@@ -23,6 +23,8 @@ use super::quirks::pictures::Id3v2WithoutPictures;
 /// How far a format is searched for in what does not begin with one, in bytes.
 const PROBE_DEPTH: u32 = 128 * 1024;
 const TAG_LIMIT: usize = 64 * 1024;
+/// What the probe says where no reader recognises its format.
+const FOUND_NOTHING: &str = "no suitable format reader found";
 
 /// The containers that are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,6 +231,7 @@ fn read_head(source: &Source, seekable: &Arc<AtomicBool>) -> std::result::Result
 fn not_audio(e: Error, guess: Container, head: &[u8]) -> DecodeError {
     if let Error::Unsupported(reason) = e
         && guess != Container::Unknown
+        && !reason.contains(FOUND_NOTHING)
     {
         // The demuxers put their own name in front.
         let reason = reason.rsplit(": ").next().unwrap_or(reason).to_owned();

@@ -1,7 +1,7 @@
 //! What is not played is told by its name.
 
 use super::fixture::*;
-use crate::decode::DecodeError;
+use crate::decode::{DecodeError, Decoder, Hints};
 
 #[test]
 fn what_is_no_audio_is_named() {
@@ -19,6 +19,15 @@ fn what_is_no_audio_is_named() {
             assert!(matches!(e, DecodeError::NotAudio { .. }), "{e:?}");
             assert!(e.to_string().contains(word), "{e}");
         }
+    }
+}
+
+#[test]
+fn a_name_that_promises_music_does_not_hide_that_there_is_none() {
+    let hints = Hints { content_type: None, extension: Some("mp3".to_owned()) };
+    for (bytes, word) in [(&b""[..], "it is empty"), (&b"\xff\xfb\x90\x44 cut"[..], "cut short or damaged")] {
+        let e = Decoder::open(Memory::boxed(bytes.to_vec(), true), &hints).err().unwrap();
+        assert!(matches!(e, DecodeError::NotAudio { .. }) && e.to_string().contains(word), "{e}");
     }
 }
 
