@@ -81,7 +81,8 @@ async fn a_decoder_that_runs_away_costs_its_track_and_a_second_one_a_restart() {
     let gave_up = |daemon: &Daemon| daemon.errors().iter().filter(|e| e.contains("come to an end")).count();
     until_long("the track is given up", || gave_up(&daemon) == 1).await;
     assert!(daemon.errors()[0].contains("bad.mp3"), "{:?}", daemon.errors());
-    assert_eq!(idle_threads(daemon.pid()), 1);
+    // It may have ended by now, since its bytes are taken away.
+    assert!(idle_threads(daemon.pid()) <= 1);
     let is_good = || daemon.events("joined") == 1;
     until_long("the next track is heard", is_good).await;
     assert_eq!(daemon.current().await, ids[1]);
