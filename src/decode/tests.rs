@@ -1,6 +1,7 @@
 //! Real files from real encoders, decoded and compared with what went in.
 
 mod channels;
+mod damaged_runs;
 pub(crate) mod fixture;
 mod formats;
 mod gapless;

@@ -22,12 +22,18 @@ pub(super) struct Frame {
     pub(super) bit_rate: u32,
     /// What never changes within a recording: version, layer, rate.
     same: u32,
+    /// Bytes of the header, with a checksum where there is one.
+    head: u32,
     /// Bytes of header and side information in front of the sound's own.
     pub(super) side: u32,
 }
 
 /// Bytes of a header that [`Kind::parse`] looks at.
 pub(super) const HEADER: usize = 7;
+
+/// Where the tag of Fraunhofer's encoder stands, and how long it is at least.
+const VBRI_AT: usize = 36;
+const VBRI: usize = 26;
 
 const BIT_RATES_1: [[u32; 15]; 3] = [
     [0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448],
@@ -56,6 +62,35 @@ impl Frame {
     /// Whether both may be of one recording.
     pub(super) fn is_like(&self, other: &Frame) -> bool {
         self.same == other.same
+    }
+
+    /// So many bytes of it are enough for [`Frame::tag`].
+    pub(super) fn peek(&self) -> usize {
+        let most = if self.has_side_information() { VBRI_AT + VBRI } else { HEADER };
+        most.min(self.len as usize).max(HEADER)
+    }
+
+    /// Where in the frame that begins with `bytes` a tag of the encoder's stands instead of sound. By the same rules as
+    /// the demuxer's, which plays what it does not take for one, and passes over what it does, wherever that stands.
+    pub(super) fn tag(&self, bytes: &[u8]) -> Option<usize> {
+        if !self.has_side_information() {
+            return None;
+        }
+        let head = self.head as usize;
+        let stands = |at: usize, name: &[u8], len: usize| {
+            let is_there = bytes.get(at..).is_some_and(|tag| tag.starts_with(name));
+            let is_silent = || bytes.get(head..at).is_some_and(|side| side.iter().all(|&byte| byte == 0));
+            (is_there && self.len as usize >= at + len && is_silent()).then_some(at)
+        };
+        // A checksum does not count.
+        let at = 4 + (self.side - self.head) as usize;
+        let xing = || stands(at, b"Xing", 8).or_else(|| stands(at, b"Info", 8));
+        xing().or_else(|| stands(VBRI_AT, b"VBRI\0\x01", VBRI))
+    }
+
+    /// As in layer 3.
+    fn has_side_information(&self) -> bool {
+        self.side > self.head
     }
 }
 
@@ -92,7 +127,8 @@ fn mpeg(header: &[u8; HEADER]) -> Option<Frame> {
     };
     // The number of channels stays, too, while joint stereo and stereo may take turns.
     let same = u32::from(b & 0x1e) << 8 | u32::from(c & 0x0c) | u32::from(is_mono);
-    Some(Frame { len, samples, rate, bit_rate, same, side: 4 + checksum + side })
+    let head = 4 + checksum;
+    Some(Frame { len, samples, rate, bit_rate, same, head, side: head + side })
 }
 
 fn adts(header: &[u8; HEADER]) -> Option<Frame> {
@@ -106,7 +142,7 @@ fn adts(header: &[u8; HEADER]) -> Option<Frame> {
     let side = if b & 1 == 0 { 9 } else { 7 };
     // Version, profile, rate, channels.
     let same = u32::from(b & 0x08) << 16 | u32::from(c & 0xfd) << 8 | u32::from(d & 0xc0);
-    (len > side).then_some(Frame { len, samples: 1024 * blocks, rate, bit_rate: 0, same, side })
+    (len > side).then_some(Frame { len, samples: 1024 * blocks, rate, bit_rate: 0, same, head: side, side })
 }
 
 #[cfg(test)]

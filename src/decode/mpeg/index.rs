@@ -12,6 +12,10 @@ const MOST_NOTES: usize = 4096;
 const RESERVOIR: u64 = 511;
 /// Frames that a decoder needs beside those: the overlap and the filter bank.
 const OVERLAP: u64 = 2;
+/// A tag at the end, by its first bytes, and how much may follow from there on.
+const TAGS_BEHIND: [(&[u8], u64); 3] = [(b"TAG", 512), (b"APETAGE", 1024 * 1024), (b"LYRICSB", 128 * 1024)];
+/// Length of the head of a tag of ID3v2.
+const ID3V2: usize = 10;
 /// A first frame that is longer than this is none.
 const LONGEST: usize = 8 * 1024;
 
@@ -30,8 +34,9 @@ pub(in crate::decode) struct Entrance {
 #[derive(Debug)]
 pub(in crate::decode) struct Index {
     kind: Kind,
-    /// The next header, and what of it was at the end of the bytes that passed.
+    /// The next frame, how much of its beginning is wanted, and what of that has passed.
     at: u64,
+    peek: usize,
     part: Vec<u8>,
     /// Bytes of the first frame, which may hold a table, until it is whole.
     first: Vec<u8>,
@@ -48,6 +53,10 @@ pub(in crate::decode) struct Index {
     constant: bool,
     /// What comes is no frame: the end, a tag, or damage, behind which numbers mean nothing.
     stopped: bool,
+    /// Nothing follows if the input goes no further than this; 0 where frames may follow.
+    ends_within: u64,
+    /// Length of the tag that it stopped at, behind which another recording may be.
+    between: u64,
 }
 
 impl Index {
@@ -63,6 +72,7 @@ impl Index {
         Index {
             kind,
             at: 0,
+            peek: HEADER,
             part: Vec::new(),
             first: Vec::new(),
             shape: None,
@@ -73,6 +83,8 @@ impl Index {
             passed: 0,
             constant: true,
             stopped: false,
+            ends_within: 0,
+            between: 0,
         }
     }
 
@@ -111,7 +123,7 @@ impl Index {
         while !self.stopped && self.passed <= until {
             let n = read.read(&mut buf)?;
             if n == 0 {
-                self.stopped = true;
+                (self.stopped, self.ends_within) = (true, u64::MAX);
             }
             self.pass(pos, &buf[..n]);
             pos += n as u64;
@@ -123,16 +135,23 @@ impl Index {
     pub(in crate::decode) fn entrance(&self, frame: u64) -> Option<Entrance> {
         let shape = self.shape?;
         let from = frame.saturating_sub(self.lead(&shape));
-        if frame < self.passed {
+        if from < self.passed {
             let note = usize::try_from(from / self.step).ok()?.min(self.notes.len().checked_sub(1)?);
             return Some(Entrance { byte: self.notes[note], frame: note as u64 * self.step, exact: true });
         }
-        Some(Entrance { byte: self.guess(from, &shape), frame: from, exact: from == 0 })
+        if from == 0 {
+            return Some(Entrance { byte: self.start, frame: 0, exact: true });
+        }
+        let guess = self.guess(from, &shape);
+        let byte = if guess < self.at { guess } else { guess.saturating_add(self.between) };
+        Some(Entrance { byte, frame: from, exact: false })
     }
 
-    /// How many frames have passed, if those are all.
-    pub(in crate::decode) fn total(&self) -> Option<u64> {
-        (self.stopped && self.passed > 0).then_some(self.passed)
+    /// How many frames have passed, if those are all of an input of `len` bytes.
+    pub(in crate::decode) fn total(&self, len: Option<u64>) -> Option<u64> {
+        let left = len.map_or(0, |len| len.saturating_sub(self.at));
+        let ended = self.stopped && self.ends_within > 0 && left <= self.ends_within;
+        (ended && self.passed > 0).then_some(self.passed)
     }
 
     /// Whether a frame has passed.
@@ -144,12 +163,11 @@ impl Index {
     pub(in crate::decode) fn find(&self, bytes: &[u8]) -> Option<usize> {
         let shape = self.shape?;
         (0..bytes.len()).find(|&at| {
-            let Some(frame) = self.kind.parse(&bytes[at..]).filter(|frame| frame.is_like(&shape)) else {
-                return false;
-            };
+            let is_as_long = |frame: &Frame| (frame.samples, frame.rate) == (shape.samples, shape.rate);
+            let Some(frame) = self.kind.parse(&bytes[at..]).filter(is_as_long) else { return false };
             // Sound may look like a header, but not twice in the right distance.
             let behind = bytes.get(at + frame.len as usize..).and_then(|rest| self.kind.parse(rest));
-            behind.is_some_and(|frame| frame.is_like(&shape))
+            behind.is_some_and(|behind| behind.is_like(&frame))
         })
     }
 
@@ -193,18 +211,40 @@ impl Index {
         if self.shape.is_none() {
             return self.take_first(bytes);
         }
-        let missing = HEADER - self.part.len();
+        let missing = self.peek - self.part.len();
         self.part.extend_from_slice(&bytes[..missing.min(bytes.len())]);
-        if self.part.len() < HEADER {
+        if self.part.len() < self.peek {
             return;
         }
-        let frame = self.kind.parse(&self.part);
-        self.part.clear();
         let alike = |frame: &Frame| self.shape.is_some_and(|shape| shape.is_like(frame));
-        match frame.filter(alike) {
-            Some(frame) => self.note(&frame),
-            None => self.stopped = true,
+        let Some(frame) = self.kind.parse(&self.part).filter(alike) else {
+            return self.stop();
+        };
+        if self.part.len() < frame.peek() {
+            self.peek = frame.peek();
+            return;
         }
+        let is_tag = frame.tag(&self.part).is_some();
+        self.part.clear();
+        self.peek = HEADER;
+        if is_tag {
+            // Of a recording that was put behind another one: it is no sound.
+            self.at += u64::from(frame.len);
+        } else {
+            self.note(&frame);
+        }
+    }
+
+    /// What has passed of the next frame is none of this recording.
+    fn stop(&mut self) {
+        if self.part.starts_with(b"ID3") && self.part.len() < ID3V2 {
+            self.peek = ID3V2;
+            return;
+        }
+        self.stopped = true;
+        let tag = TAGS_BEHIND.iter().find(|(begins, _)| self.part.starts_with(begins));
+        self.ends_within = tag.map_or(0, |(_, longest)| *longest);
+        self.between = id3v2(&self.part).unwrap_or(0);
     }
 
     fn note(&mut self, frame: &Frame) {
@@ -228,7 +268,7 @@ impl Index {
     fn take_first(&mut self, bytes: &[u8]) {
         let room = LONGEST - self.first.len();
         self.first.extend_from_slice(&bytes[..room.min(bytes.len())]);
-        if self.first.len() < 10 {
+        if self.first.len() < ID3V2 {
             return;
         }
         if let Some(len) = id3v2(&self.first) {
@@ -260,7 +300,7 @@ impl Index {
 
 /// The length of the tag that these bytes begin with.
 fn id3v2(bytes: &[u8]) -> Option<u64> {
-    let [b'I', b'D', b'3', _, _, flags, size @ ..] = bytes.first_chunk::<10>()? else { return None };
+    let [b'I', b'D', b'3', _, _, flags, size @ ..] = bytes.first_chunk::<ID3V2>()? else { return None };
     let size = size.iter().fold(0u64, |size, &b| size << 7 | u64::from(b & 0x7f));
     // A footer repeats the header.
     Some(size + if flags & 0x10 != 0 { 20 } else { 10 })
@@ -321,7 +361,7 @@ mod tests {
             for mut index in [Index::of_mpeg(), Index::of_adts()] {
                 index.pass(at, &bytes);
                 index.pass(0, &bytes);
-                let _ = (index.entrance(7), index.find(&bytes), index.total());
+                let _ = (index.entrance(7), index.find(&bytes), index.total(Some(4000)));
             }
         }
     }
@@ -347,6 +387,53 @@ mod tests {
         assert!(entrance.byte.abs_diff(starts[entrance.frame as usize]) < 1_000, "{entrance:?}");
         let at = index.find(&bytes[entrance.byte as usize..]).unwrap();
         assert!(starts.contains(&(entrance.byte + at as u64)));
+    }
+
+    /// The same at any sizes of pieces, since a frame's beginning is looked at in parts.
+    fn walked(bytes: &[u8]) -> Index {
+        let mut index = Index::of_mpeg();
+        index.walk(&mut &bytes[..], u64::MAX).unwrap();
+        for size in [1, 7, 11, 500] {
+            assert_eq!((index.passed, index.at), (passed(bytes, &[size]).passed, passed(bytes, &[size]).at));
+        }
+        index
+    }
+
+    #[test]
+    fn only_the_end_is_the_end() {
+        let (bytes, starts) = recording(&[false; 200]);
+        let total = |bytes: &[u8]| walked(bytes).total(Some(bytes.len() as u64));
+        assert_eq!(total(&bytes), Some(200));
+        let tag = |begins: &[u8], len: usize| [begins, &vec![b' '; len - begins.len()]].concat();
+        for behind in [tag(b"TAG", 128), tag(b"APETAGEX", 3_000), tag(b"LYRICSBEGIN", 900)] {
+            assert_eq!(total(&[&bytes[..], &behind].concat()), Some(200));
+            assert_eq!(total(&[&bytes[..], &behind, &vec![0; 2_000_000]].concat()), None, "more follows");
+        }
+        let mut broken = bytes.clone();
+        broken[starts[70] as usize] = 0;
+        assert_eq!(total(&broken), None);
+        let entrance = walked(&broken).entrance(150).unwrap();
+        assert!(!entrance.exact && entrance.byte.abs_diff(starts[entrance.frame as usize]) < 500);
+        // A tag in the middle, of which the arithmetic knows.
+        let tagged = [b"ID3\x04\0\0\0\0\x7f\x76", &[7; 16_374][..], &bytes[138..]].concat();
+        let joined = [&bytes[..], &tagged].concat();
+        assert_eq!(total(&joined), None);
+        let entrance = walked(&joined).entrance(300).unwrap();
+        let there = joined.len() as u64 - (400 - entrance.frame) * 417;
+        assert!(!entrance.exact && entrance.byte.abs_diff(there) < 500, "{entrance:?}, {there}");
+    }
+
+    #[test]
+    fn what_an_encoder_wrote_about_a_recording_in_the_middle_is_no_frame() {
+        let (mut bytes, starts) = recording(&[false; 200]);
+        for (frame, at, name) in [(50, 36, &b"Xing"[..]), (60, 36, b"Info"), (70, 36, b"VBRI\0\x01")] {
+            bytes[starts[frame] as usize + at..][..name.len()].copy_from_slice(name);
+        }
+        // Sound that looks like it: its side information is not empty, or it stands elsewhere.
+        for (frame, at, name) in [(80, 30, &b"..x...Info"[..]), (90, 34, b"Info"), (99, 38, b"Xing")] {
+            bytes[starts[frame] as usize + at..][..name.len()].copy_from_slice(name);
+        }
+        assert_eq!(walked(&bytes).total(None), Some(197));
     }
 
     #[test]

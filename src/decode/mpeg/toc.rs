@@ -20,16 +20,8 @@ pub(super) struct Toc {
 impl Toc {
     /// Reads the body of a first frame; None where it is a frame of sound.
     pub(super) fn read(frame: &Frame, body: &[u8]) -> Option<Toc> {
-        let at = frame.side as usize;
-        // A checksum is written by some, and the tag is where it would be without, by others.
-        let tag = [at, at.saturating_sub(2)].into_iter().find_map(|at| {
-            let tag = body.get(at..)?;
-            (tag.starts_with(b"Xing") || tag.starts_with(b"Info")).then_some(tag)
-        });
-        match tag {
-            Some(tag) => Some(xing(tag)),
-            None => vbri(body.get(36..)?),
-        }
+        let tag = body.get(frame.tag(body)?..)?;
+        if tag.starts_with(b"VBRI") { vbri(tag) } else { Some(xing(tag)) }
     }
 
     /// The byte, from this frame's beginning, at which a part of the time (0 to 1) begins, about.

@@ -12,6 +12,8 @@ use crate::decode::registry;
 const WALK_AT_MOST: u64 = 32 * 1024 * 1024;
 /// In so many bytes there is a frame, wherever they begin, unless it is none of this recording.
 const SEARCHED: u64 = 16 * 1024;
+/// So much may stand between two frames: the tag of a piece that was put in, with its picture.
+const BETWEEN: u64 = 2 * 1024 * 1024;
 
 /// What an index says about a frame.
 enum Found {
@@ -78,18 +80,45 @@ fn find(source: &Source, index: &mut Index, wanted: u64) -> std::io::Result<Foun
             index.walk(&mut source.handle_at(from), wanted)?;
         }
     }
-    if let Some(total) = index.total().filter(|total| wanted >= *total) {
+    if let Some(total) = index.total(source.len()).filter(|total| wanted >= *total) {
         return Ok(Found::BehindTheEnd(Some(total)));
     }
     let Some(entrance) = index.entrance(wanted) else { return Ok(Found::Nowhere) };
     if entrance.exact {
         return Ok(Found::At(entrance));
     }
-    let mut bytes = Vec::new();
-    source.handle_at(entrance.byte).take(SEARCHED).read_to_end(&mut bytes)?;
-    Ok(match index.find(&bytes) {
-        Some(skip) => Found::At(Entrance { byte: entrance.byte + skip as u64, ..entrance }),
-        None if bytes.is_empty() => Found::BehindTheEnd(None),
-        None => Found::Nowhere,
+    Ok(match search(source, index, entrance.byte)? {
+        Searched::Frame(byte) => Found::At(Entrance { byte, ..entrance }),
+        Searched::Nothing => Found::BehindTheEnd(None),
+        Searched::Other => Found::Nowhere,
     })
+}
+
+enum Searched {
+    /// It begins at this byte.
+    Frame(u64),
+    /// There are no bytes.
+    Nothing,
+    /// There are bytes, but none of a frame.
+    Other,
+}
+
+/// Looks for a frame at or behind a byte.
+fn search(source: &Source, index: &Index, from: u64) -> std::io::Result<Searched> {
+    let mut handle = source.handle_at(from);
+    let (mut bytes, mut at) = (Vec::new(), from);
+    while at - from < BETWEEN {
+        let n = handle.by_ref().take(SEARCHED).read_to_end(&mut bytes)?;
+        if let Some(skip) = index.find(&bytes) {
+            return Ok(Searched::Frame(at + skip as u64));
+        }
+        if n == 0 {
+            break;
+        }
+        // A frame may have begun in what was there, and be seen only with the one behind it.
+        let over = bytes.len().saturating_sub(SEARCHED as usize);
+        bytes.drain(..over);
+        at += over as u64;
+    }
+    Ok(if at == from && bytes.is_empty() { Searched::Nothing } else { Searched::Other })
 }

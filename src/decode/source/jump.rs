@@ -53,6 +53,8 @@ impl Decoder {
         }
         let must_build = self.ended
             || self.links_before > 0
+            // It was built in the middle, and numbers what it gives from there.
+            || self.link.shift != 0
             || self.container.stays_forward_only() && !self.built_seekable;
         if must_build {
             self.rebuild()?;

@@ -255,7 +255,7 @@ fn matroska_over_a_network_says_what_it_knows() {
 }
 
 /// By how many frames `got` lies behind `frame` in `whole`.
-fn place_of(got: &[i32], whole: &[i32], frame: usize) -> i64 {
+pub(super) fn place_of(got: &[i32], whole: &[i32], frame: usize) -> i64 {
     let left = |samples: &[i32], n: usize| f64::from(samples[n * 2] >> 8);
     let energy = |at: usize| {
         (0..4_000)
