@@ -224,6 +224,11 @@ impl Link {
         })
     }
 
+    /// Whether it holds bare samples.
+    pub(super) fn is_pcm(&self) -> bool {
+        is_pcm(self.codec_id)
+    }
+
     /// Whether the numbers of frames since the last jump are sure.
     pub(super) fn is_sure(&self) -> bool {
         self.has_fine_labels() || self.blocks.is_some() && self.numbers != Numbers::Timed

@@ -70,6 +70,9 @@ pub struct Decoder {
     jumped: bool,
     /// The numbers of frames are a guess, since the last jump.
     guessed: bool,
+    /// The input failed in the middle of something, so that nobody knows where the reader stands: it is to go on at this
+    /// frame.
+    torn: Option<u64>,
     /// What follows the end of this recording in the same input.
     stretch: Option<Hints>,
     /// A packet that may be the last one, where only the last one's padding is known.
@@ -148,8 +151,17 @@ impl Decoder {
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self, out: &mut Vec<i32>) -> Result<Option<usize>, DecodeError> {
         self.guarded(|decoder| {
-            if decoder.pending.is_empty() && !decoder.fill()? {
-                return Ok(None);
+            if let Some(frame) = decoder.torn {
+                decoder.seek_or_tear(frame)?;
+            }
+            if decoder.pending.is_empty() {
+                let filled = decoder.fill();
+                if let Err(DecodeError::Input(_)) = filled {
+                    decoder.torn = Some(decoder.wanted());
+                }
+                if !filled? {
+                    return Ok(None);
+                }
             }
             let frames = decoder.pending_frames();
             if out.is_empty() {
@@ -162,12 +174,12 @@ impl Decoder {
     }
 
     /// Goes to a frame; behind the end it goes to the end. The next frame that [`Decoder::next`] gives is
-    /// `Landed::frame`.
+    /// `Landed::frame`. Where the input fails, it is the one that was asked for, once the input is well again.
     ///
     /// In MP3 and ADTS, which have no index, it is exact for what has passed or can be read through at once; elsewhere
     /// it is a guess by bit rate or table, and `Landed::exact` is false.
     pub fn seek(&mut self, frame: u64) -> Result<Landed, DecodeError> {
-        self.guarded(|decoder| decoder.seek_unguarded(frame))
+        self.guarded(|decoder| decoder.seek_or_tear(frame))
     }
 
     /// Reads the track's end, where that is needed to know its length (Ogg), and returns the length.
@@ -211,6 +223,11 @@ impl Decoder {
         })
     }
 
+    /// The frame that is wanted next, where nothing is pending.
+    fn wanted(&self) -> u64 {
+        if self.jumped { self.want } else { self.want.max(self.cursor) }
+    }
+
     fn open_unguarded(input: Box<dyn Input>, hints: &Hints) -> Result<Decoder, DecodeError> {
         let source = Source::new(input);
         let seekable = Arc::new(AtomicBool::new(false));
@@ -239,6 +256,7 @@ impl Decoder {
             want: 0,
             jumped: true,
             guessed: false,
+            torn: None,
             stretch: None,
             held: None,
             pending: Vec::new(),

@@ -7,6 +7,7 @@ mod formats;
 mod gapless;
 #[cfg(feature = "he-aac")]
 mod he_aac;
+mod interrupted;
 mod joins;
 mod loudness;
 mod matroska;

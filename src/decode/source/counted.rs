@@ -16,7 +16,7 @@ impl Decoder {
             return Ok(false);
         }
         // After its end this demuxer fails or hangs, and one that was built to run forward never learns to seek.
-        if self.ended || !self.built_seekable {
+        if self.ended || self.torn.is_some() || !self.built_seekable {
             self.rebuild()?;
         }
         let raw = self.link.start.saturating_add_unsigned(frame);
@@ -68,15 +68,18 @@ impl Decoder {
         let (mut end, mut read) = (None, 0);
         while read < WALK_AT_MOST && end.is_none_or(|end| end <= raw) {
             let packet = match self.reader.next_packet() {
-                Ok(Some(packet)) if packet.track_id == self.link.track_id => packet,
-                Ok(Some(_)) => continue,
+                Ok(Some(packet)) => packet,
                 Ok(None) => {
                     self.link.blocks.as_mut().filter(|_| end.is_some())?.finish();
                     return None;
                 }
                 Err(_) => return None,
             };
+            // Pictures count, too: they are read like the rest.
             read += packet.data.len();
+            if packet.track_id != self.link.track_id {
+                continue;
+            }
             let ts = packet.pts.get();
             let frames = lengths.next(&packet.data);
             end = match (end, frames) {

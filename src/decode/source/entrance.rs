@@ -62,7 +62,7 @@ impl Decoder {
         self.link.reset();
         let first = entrance.frame.saturating_mul(samples);
         self.link.shift = i64::try_from(first).unwrap_or(i64::MAX).saturating_sub_unsigned(self.link.delay);
-        self.held = None;
+        (self.held, self.torn) = (None, None);
         (self.jumped, self.guessed, self.ended, self.want) = (true, !entrance.exact, false, frame);
         self.pending.clear();
         self.fill()?;

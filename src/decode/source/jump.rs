@@ -14,9 +14,22 @@ use crate::decode::tags;
 
 /// FLAC is searched by bisection, which takes at most 50 steps in the largest file there can be.
 const MOST_SEEKS: u32 = 100;
+/// The demuxers make packets of so many frames of bare samples.
+const LONGEST_OF_PCM: i64 = 1152;
 
 impl Decoder {
-    pub(super) fn seek_unguarded(&mut self, frame: u64) -> Result<Landed, DecodeError> {
+    /// Remembers where to go on if the input fails on the way.
+    pub(super) fn seek_or_tear(&mut self, frame: u64) -> Result<Landed, DecodeError> {
+        let landed = self.seek_unguarded(frame);
+        match landed {
+            Ok(_) => self.torn = None,
+            Err(DecodeError::Input(_)) => self.torn = Some(frame),
+            Err(_) => {}
+        }
+        landed
+    }
+
+    fn seek_unguarded(&mut self, frame: u64) -> Result<Landed, DecodeError> {
         let next = self.position();
         let rate = u64::from(self.link.format.rate);
         let is_near = frame >= next && frame - next < rate;
@@ -25,8 +38,10 @@ impl Decoder {
             self.ended = true;
             self.cursor = self.total_frames().unwrap_or(frame);
             self.want = self.cursor;
-        } else if !self.ended && (is_near || frame >= next && !self.source.is_seekable()) {
+        } else if !self.ended && self.torn.is_none() && (is_near || frame >= next && !self.source.is_seekable()) {
             self.drop_pending(frame, next);
+        } else if !self.ended && frame >= next && !self.source.is_seekable() {
+            self.find_the_way(frame)?;
         } else if !self.source.is_seekable() {
             return Err(DecodeError::ForwardOnly);
         } else {
@@ -46,12 +61,36 @@ impl Decoder {
         self.want = self.want.max(frame);
     }
 
+    /// Reads on to a frame that lies ahead in what only runs forward, where the last reading broke off in the middle of a
+    /// packet.
+    fn find_the_way(&mut self, frame: u64) -> Result<(), DecodeError> {
+        let raw_of = |frame: u64| self.link.start.saturating_add_unsigned(frame.saturating_sub(self.base));
+        let raw = raw_of(frame);
+        let mut targets = vec![raw.saturating_sub(self.link.warm_up()), raw];
+        if self.link.is_pcm() {
+            // Bare samples are only found by the demuxer's own arithmetic, from its next packet on. At the furthest it
+            // has come to where it was sent.
+            let sent = raw_of(self.torn.unwrap_or(frame));
+            targets.extend([raw, sent].map(|raw| raw.saturating_add(2 * LONGEST_OF_PCM)));
+        }
+        for target in targets {
+            if self.send_reader(self.link.to_timestamp(target))? {
+                break;
+            }
+        }
+        // These only count, and a packet may be missing.
+        self.guessed |= matches!(self.container, Container::Mpeg | Container::Adts);
+        self.want = frame;
+        Ok(())
+    }
+
     /// Leaves the first wanted packet pending, or stands at the end.
     fn jump(&mut self, frame: u64) -> Result<(), DecodeError> {
         if self.jump_by_index(frame)? || self.jump_by_count(frame)? {
             return Ok(());
         }
         let must_build = self.ended
+            || self.torn.is_some()
             || self.links_before > 0
             // It was built in the middle, and numbers what it gives from there.
             || self.link.shift != 0
@@ -159,7 +198,7 @@ impl Decoder {
         self.built_seekable = true;
         (self.links_before, self.base, self.cursor, self.want) = (0, 0, 0, 0);
         (self.jumped, self.guessed, self.ended, self.held) = (true, false, false, None);
-        self.pending.clear();
+        (self.torn, self.pending) = (None, Vec::new());
         Ok(())
     }
 }
