@@ -19,10 +19,10 @@ pub enum DecodeError {
         /// What is missing.
         reason: String,
     },
-    /// An MP4 with its index at the end, from a server that gives no byte ranges.
+    /// An MP4 with its index at the end, or a CAF, from a server that gives no byte ranges.
     #[error(
-        "this MP4 has its index at its end and the server gives no byte ranges; \
-         store the file with the index in front (\"faststart\") or serve it with ranges"
+        "this file cannot be played from its beginning on, and the server gives no byte ranges; serve it with ranges, \
+         or store it in another way (an MP4 with its index in front, by \"faststart\")"
     )]
     NeedsSeeking,
     /// A jump back in a source that only runs forward.

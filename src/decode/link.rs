@@ -21,6 +21,13 @@ mod doubled;
 /// AAC encoders put one frame of priming in front unless the container says otherwise.
 const AAC_PRIMING: i64 = 1024;
 
+/// No file has a higher rate: eight times that of the highest that converters have, 192 kHz.
+const MOST_RATE: u32 = 1_536_000;
+/// No file has more channels.
+const MOST_CHANNELS: u16 = 64;
+/// No packet holds more frames; that of WAV, AIFF and CAF is 1152, the longest of FLAC 65535.
+const LONGEST_PACKET: u64 = 1 << 20;
+
 /// A decoder with what is needed to number its frames.
 ///
 /// *Raw* frames are numbered as the container does, with what the encoder added; frame 0 of the recording is
@@ -104,6 +111,7 @@ impl Link {
         if let Some(head) = head {
             (format.rate, format.channels) = (48_000, u16::from(head.channels));
         }
+        check_sizes(&params, &format)?;
         let lag = aac::Lag::default();
         let mut link = Link {
             track_id: track.id,
@@ -148,7 +156,7 @@ impl Link {
             Container::Caf => {
                 // Else the last packet counts whole, of which only a part may be sound.
                 self.end = stated.filter(|_| track.delay.is_some());
-                self.frames = track.num_frames.filter(|_| is_pcm(self.codec_id));
+                self.frames = layout.caf.told.or(track.num_frames).filter(|_| is_pcm(self.codec_id));
             }
             // The demuxer marks padding in the packets themselves; the length is that of the last page.
             Container::Ogg => {
@@ -331,6 +339,9 @@ impl Link {
         if frames == 0 || channels == 0 || rate == 0 {
             return Ok(Outcome::Nothing);
         }
+        if rate > MOST_RATE {
+            return Err(makes_no_sense(&self.codec_name, format!("a sample rate of {rate} Hz")));
+        }
         self.packet_frames = u32::try_from(frames).unwrap_or(u32::MAX);
         let doubled = self.origin.is_none() && self.doubling() > 1;
         let label = if rate != self.format.rate || doubled { self.be_at(rate, &packet) } else { label };
@@ -432,6 +443,26 @@ impl Link {
     pub(super) fn decoded(&self) -> GenericAudioBufferRef<'_> {
         self.codec.last_decoded()
     }
+}
+
+/// Refuses what would need more memory than there is, by numbers from the file that nobody can mean.
+fn check_sizes(params: &AudioCodecParameters, format: &SourceFormat) -> Result<(), DecodeError> {
+    let SourceFormat { rate, channels, .. } = *format;
+    let packet = params.max_frames_per_packet.unwrap_or(0);
+    let what = if rate > MOST_RATE {
+        format!("a sample rate of {rate} Hz")
+    } else if channels > MOST_CHANNELS {
+        format!("a number of {channels} channels")
+    } else if packet > LONGEST_PACKET {
+        format!("a packet of {packet} frames")
+    } else {
+        return Ok(());
+    };
+    Err(makes_no_sense(&codec_name(params.codec), what))
+}
+
+fn makes_no_sense(codec: &str, what: String) -> DecodeError {
+    DecodeError::Unsupported { codec: codec.to_owned(), reason: format!("{what} makes no sense") }
 }
 
 /// There is no track that can be decoded; an MP4 may tell of one.

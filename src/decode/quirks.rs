@@ -1,6 +1,7 @@
 //! What the demuxers leave undone, one file for each format.
 
 pub(super) mod aac;
+pub(super) mod caf;
 #[cfg(feature = "he-aac")]
 pub(super) mod he_aac;
 pub(super) mod mkv;

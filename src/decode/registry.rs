@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::sync::Arc;
 use std::sync::LazyLock;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use symphonia::core::codecs::registry::CodecRegistry;
 use symphonia::core::common::Limit;
@@ -90,13 +90,14 @@ impl Container {
 
     /// Whether the reader must be able to seek from the start. The others then cost fewer requests.
     pub(super) fn opens_seekable(self) -> bool {
-        // MPEG audio only estimates its length from the first frames then.
-        matches!(self, Container::Mp4 | Container::Mpeg | Container::Unknown)
+        // MPEG audio only estimates its length from the first frames then. CAF may have its table of packets behind the
+        // sound, and is looked through to its end in any case.
+        matches!(self, Container::Mp4 | Container::Caf | Container::Mpeg | Container::Unknown)
     }
 
     /// Whether a reader that was opened forward-only never learns to seek.
     pub(super) fn stays_forward_only(self) -> bool {
-        matches!(self, Container::Ogg | Container::Mkv | Container::Caf | Container::Unknown)
+        matches!(self, Container::Ogg | Container::Mkv)
     }
 }
 
@@ -154,21 +155,22 @@ pub(super) fn open(
         return Err(refusal);
     }
     let guess = Container::guess(&head, hints);
-    seekable.store(guess.opens_seekable(), std::sync::atomic::Ordering::Relaxed);
+    seekable.store(guess.opens_seekable(), Ordering::Relaxed);
     source.set_index(if source.is_seekable() { guess.index(&head) } else { None });
     let mut opened = open_as(guess, source.handle(seekable));
     if opened.is_err() {
         check_input(source)?;
         opened = open_as(Container::Unknown, source.handle(seekable)).or(opened);
     }
+    let found = opened.as_ref().map_or(guess, |reader| container_of(reader.as_ref()));
+    if source.is_seekable() && found != guess {
+        // What was found by searching is opened as what it is, which decides how it jumps.
+        seekable.store(found.opens_seekable(), Ordering::Relaxed);
+        source.set_index(found.index(&[]));
+        opened = open_as(found, source.handle(seekable));
+    }
     match opened {
-        Ok(reader) => {
-            let container = container_of(reader.as_ref());
-            if container.index(&[]).is_none() {
-                source.set_index(None);
-            }
-            Ok((reader, container))
-        }
+        Ok(reader) => Ok((reader, found)),
         Err(e) => {
             check_input(source)?;
             let late = Container::from_magic(&head).is_none().then(|| foreign::late_refusal(&head)).flatten();

@@ -11,7 +11,7 @@ use symphonia::core::packet::Packet;
 use super::error::DecodeError;
 use super::input::{Hints, Input, Source};
 use super::link::{Link, Outcome};
-use super::quirks::{mkv, mp4, pictures};
+use super::quirks::{caf, mkv, mp4, pictures};
 use super::registry::{self, Container, Reader};
 use super::samples;
 use super::tags::{self, Tags};
@@ -470,8 +470,13 @@ pub(super) fn open_reader(
 ) -> Result<(Reader, Container, mp4::Layout), DecodeError> {
     let mut hints = hints.clone();
     loop {
-        let opened = scan_head(source, seekable)
-            .and_then(|layout| registry::open(source, &hints, seekable).map(|opened| (opened, layout)));
+        let opened = scan_head(source, seekable).and_then(|layout| {
+            match registry::open(source, &hints, seekable) {
+                Ok(opened) => Ok((opened, layout)),
+                Err(DecodeError::Unsupported { .. }) if layout.index_unseen && !source.is_seekable() => Err(DecodeError::NeedsSeeking),
+                Err(error) => Err(error),
+            }
+        });
         match opened {
             Ok(((reader, container), layout)) => {
                 source.stop_recording();
@@ -488,9 +493,15 @@ fn scan_head(source: &Source, seekable: &Arc<AtomicBool>) -> Result<mp4::Layout,
     let limit = (!source.is_seekable()).then_some(FORWARD_SCAN);
     let mut layout = mp4::scan(&mut source.handle(seekable), limit).map_err(|told| source.cause(told))?;
     layout.mkv = mkv::scan(&mut source.handle(seekable), limit).map_err(|told| source.cause(told))?;
-    source.mask(pictures::masks(&mut source.handle(seekable), limit).map_err(|told| source.cause(told))?);
+    let mut masks = pictures::masks(&mut source.handle(seekable), limit).map_err(|told| source.cause(told))?;
+    let is_caf = caf::is_caf(&mut source.handle(seekable)).map_err(|told| source.cause(told))?;
+    if let Some(len) = source.len().filter(|_| is_caf) {
+        (layout.caf, masks) = caf::scan(&mut source.handle(seekable), len).map_err(|told| source.cause(told))?;
+    }
+    source.mask(masks);
     source.claim(layout.media_end.or(layout.mkv.end));
-    if layout.index_behind && !source.is_seekable() {
+    // A CAF is looked through to its end before it sounds.
+    if (layout.index_behind || is_caf) && !source.is_seekable() {
         return Err(DecodeError::NeedsSeeking);
     }
     Ok(layout)

@@ -2,13 +2,15 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-use super::mkv;
+use super::{caf, mkv};
 
 /// What stands in front of the media and the demuxers keep to themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(in crate::decode) struct Layout {
     /// Media data came before the index.
     pub(in crate::decode) index_behind: bool,
+    /// Neither was found as far as was looked.
+    pub(in crate::decode) index_unseen: bool,
     /// Where the first media data behind the index end, by what is said of them. In a file that was cut that is behind
     /// its end, and the demuxer reads nothing of what goes beyond.
     pub(in crate::decode) media_end: Option<u64>,
@@ -18,6 +20,8 @@ pub(in crate::decode) struct Layout {
     pub(in crate::decode) entry: Option<Entry>,
     /// Of Matroska.
     pub(in crate::decode) mkv: mkv::Head,
+    /// Of CAF.
+    pub(in crate::decode) caf: caf::Head,
 }
 
 /// What the table of samples says about them.
@@ -110,6 +114,7 @@ pub(in crate::decode) fn scan<R: Read + Seek>(file: &mut R, limit: Option<u64>) 
         let Some(end) = header.end(pos, None) else { break };
         pos = end;
         if limit.is_some_and(|limit| pos >= limit) {
+            layout.index_unseen = !has_index;
             break;
         }
     }

@@ -105,7 +105,8 @@ fn in_mp4<R: Read + Seek>(file: &mut R, limit: u64) -> io::Result<Vec<Mask>> {
         within = (if name == b"meta" { body + 4 } else { body }, end);
     }
     let mut masks = Vec::new();
-    while let Some((name, _, end)) = find(file, within, b"covr")? {
+    for _ in 0..MOST {
+        let Some((name, _, end)) = find(file, within, b"covr")? else { break };
         masks.extend((name..).zip(*b"free").map(|(at, byte)| Mask { at, byte }));
         within.0 = end;
     }
@@ -131,4 +132,26 @@ fn find<R: Read + Seek>(
         at = next;
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::{MOST, masks};
+
+    #[test]
+    fn who_writes_pictures_without_end_is_not_followed() {
+        let wrap =
+            |name: &[u8; 4], body: &[u8]| [&(body.len() as u32 + 8).to_be_bytes()[..], name, body].concat();
+        let file = |pictures: usize| {
+            let list = wrap(b"ilst", &wrap(b"covr", b"").repeat(pictures));
+            let meta = wrap(b"meta", &[&[0; 4], &list[..]].concat());
+            [wrap(b"ftyp", b"M4A "), wrap(b"moov", &wrap(b"udta", &meta))].concat()
+        };
+        for (pictures, masked) in [(0, 0), (2, 2), (10_000, MOST)] {
+            let masks = masks(&mut Cursor::new(file(pictures)), None).unwrap();
+            assert_eq!(masks.len(), 4 * masked, "{pictures}");
+        }
+    }
 }

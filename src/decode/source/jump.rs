@@ -140,7 +140,9 @@ impl Decoder {
 
     /// Lets the demuxer jump to about this time, and forgets what was before; false if that is not possible.
     pub(super) fn send_reader(&mut self, ts: Timestamp) -> Result<bool, DecodeError> {
-        if self.layout.mkv.laced {
+        // In its table of packets the demuxer of CAF takes the place behind the present one for that from the beginning.
+        let has_table = self.container == Container::Caf && !self.link.is_pcm();
+        if self.source.is_seekable() && (self.layout.mkv.laced || has_table) {
             self.rebuild()?;
         }
         let to = SeekTo::Timestamp { ts, track_id: self.link.track_id };
