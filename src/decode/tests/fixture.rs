@@ -1,6 +1,7 @@
 //! Recordings made here, encoded by the installed tools and kept in the build folder.
 
 use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,7 +9,7 @@ use std::process::{Command, Stdio};
 use crate::decode::{DecodeError, Decoder, FileInput, Hints, Input};
 
 /// Interleaved PCM, left-justified.
-#[derive(Clone)]
+#[derive(Clone, Hash)]
 pub struct Pcm {
     pub rate: u32,
     pub channels: usize,
@@ -82,10 +83,13 @@ pub fn recording() -> Pcm {
     Pcm::music(44_100, 2, 16, 233_731)
 }
 
-/// Encodes `pcm` into `name` by running `command`, in which `IN` and `OUT` stand for the files. A file that
-/// is there already is used again: name what differs differently.
+/// Encodes `pcm` into a file of this name by running `command`, in which `IN` and `OUT` stand for the files. What was
+/// made of the same recording by the same command is used again.
 pub fn encoded(pcm: &Pcm, name: &str, command: &[&str]) -> PathBuf {
+    let mut hasher = DefaultHasher::new();
+    (pcm, name, command).hash(&mut hasher);
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/decode-fixtures");
+    let folder = folder.join(format!("{:016x}", hasher.finish()));
     let path = folder.join(name);
     if path.exists() {
         return path;
