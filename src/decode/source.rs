@@ -39,7 +39,8 @@ const FORWARD_SCAN: u64 = 128 * 1024;
 pub struct Landed {
     /// Number of the frame that [`Decoder::next`] gives next.
     pub frame: u64,
-    /// False where the container tells only about when that is (Matroska), or where it had to be guessed.
+    /// False where nothing told the number of that frame for sure: the container gives only about a time, or none, and
+    /// what is in front of it was not counted.
     pub exact: bool,
 }
 
@@ -56,6 +57,8 @@ pub struct Decoder {
     link: Link,
     /// The file holds several streams, one after another or at once: the demuxer cannot jump in it.
     entangled: bool,
+    /// It was found out while playing that one stream follows another.
+    chained: bool,
     /// Links of a chained stream that are behind.
     links_before: u32,
     /// Number of the first frame of this link.
@@ -248,6 +251,7 @@ impl Decoder {
             reader,
             link,
             entangled: false,
+            chained: false,
             links_before: 0,
             base: 0,
             tags,
@@ -433,6 +437,7 @@ impl Decoder {
     /// Another stream follows in the same file or radio connection.
     fn next_link(&mut self) -> Result<(), DecodeError> {
         let tags = tags::read_new(self.reader.as_mut());
+        self.chained = true;
         self.go_on_in_link(tags)
     }
 

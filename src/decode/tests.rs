@@ -1,10 +1,10 @@
 //! Real files from real encoders, decoded and compared with what went in.
 
+mod chains;
 mod channels;
 mod damaged_runs;
 pub(crate) mod fixture;
 mod formats;
-mod gapless;
 #[cfg(feature = "he-aac")]
 mod he_aac;
 mod interrupted;

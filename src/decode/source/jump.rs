@@ -170,9 +170,12 @@ impl Decoder {
         }
         let serials: Vec<u32> = reader.tracks().iter().map(|track| track.id).collect();
         let Some(len) = self.source.len() else { return Ok(true) };
-        let mut tail = self.source.handle(&self.seekable);
-        let chained = ogg::is_chained(&mut tail, len, &serials).map_err(|told| self.source.cause(told))?;
-        Ok(serials.len() != 1 || chained)
+        if self.chained || serials.len() != 1 {
+            return Ok(true);
+        }
+        let mut file = self.source.handle(&self.seekable);
+        let chained = ogg::is_chained(&mut file, len, &serials, self.source.is_at_hand());
+        chained.map_err(|told| self.source.cause(told))
     }
 
     /// Begins at the track's first byte with a new reader.

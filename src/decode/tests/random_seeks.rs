@@ -254,6 +254,22 @@ fn matroska_over_a_network_says_what_it_knows() {
     }
 }
 
+#[test]
+fn a_film_is_not_read_through_for_its_sound() {
+    let film = "testsrc=size=640x480:rate=25:duration=5.3";
+    let front = ["ffmpeg", "-nostdin", "-y", "-i", "IN", "-f", "lavfi", "-i", film, "-pix_fmt", "yuv420p"];
+    let options = ["-c:v", "rawvideo", "-c:a", "libvorbis", "-q:a", "6", "OUT"];
+    let bytes = std::fs::read(encoded(&recording(), "film.mkv", &[&front[..], &options].concat())).unwrap();
+    let len = bytes.len() as u64;
+    let read = Arc::new(AtomicU64::new(0));
+    let input = Distant { bytes: Cursor::new(bytes), ahead: u64::MAX / 2, read: read.clone() };
+    let mut decoder = Decoder::open(Box::new(input), &Hints::default()).unwrap();
+    let before = read.load(Ordering::Relaxed);
+    assert_eq!(decoder.seek(220_000).unwrap().frame, 220_000);
+    let cost = read.load(Ordering::Relaxed) - before;
+    assert!(len > 60_000_000 && cost < 45_000_000, "{cost} bytes of {len} were read");
+}
+
 /// By how many frames `got` lies behind `frame` in `whole`.
 pub(super) fn place_of(got: &[i32], whole: &[i32], frame: usize) -> i64 {
     let left = |samples: &[i32], n: usize| f64::from(samples[n * 2] >> 8);

@@ -10,9 +10,8 @@ use crate::decode::{DecodeError, Decoder, Hints};
 #[test]
 fn junk_is_not_read_to_its_end() {
     let junk = vec![0x20; 4_000_000];
-    let mut input = CountedInput { bytes: std::io::Cursor::new(junk), read: Default::default() };
+    let input = CountedInput { bytes: std::io::Cursor::new(junk), read: Default::default() };
     let read = input.read.clone();
-    input.bytes.set_position(0);
     assert!(Decoder::open(Box::new(input), &Hints::default()).is_err());
     let read = read.load(std::sync::atomic::Ordering::Relaxed);
     assert!(read < 400_000, "{read} bytes");
@@ -65,11 +64,60 @@ fn opening_reads_little() {
 }
 
 #[test]
+fn a_caf_is_not_read_to_its_end_before_it_sounds() {
+    for (name, codec) in [("table-behind.caf", "alac"), ("bare.caf", "pcm_s16le")] {
+        let bytes = std::fs::read(ffmpeg(&recording(), name, &["-c:a", codec])).unwrap();
+        let len = bytes.len();
+        let input = CountedInput { bytes: std::io::Cursor::new(bytes), read: Default::default() };
+        let read = input.read.clone();
+        let mut decoder = Decoder::open(Box::new(input), &Hints::default()).unwrap();
+        let opened = read.load(std::sync::atomic::Ordering::Relaxed);
+        assert!(opened < len / 4, "{name}: {opened} of {len} bytes");
+        for frame in [100_000, 200_000] {
+            assert_eq!(decoder.seek(frame).unwrap().frame, frame);
+        }
+        let sought = read.load(std::sync::atomic::Ordering::Relaxed) - opened;
+        assert!(sought < len / 2, "{name}: {sought} of {len} bytes for two jumps ahead");
+    }
+}
+
+/// As it is written into a pipe, or left behind by a program that was killed.
+#[test]
+fn a_caf_whose_sound_has_no_written_end_is_played_to_that_of_the_file() {
+    let pcm = recording();
+    let whole = std::fs::read(ffmpeg(&pcm, "plain.caf", &["-c:a", "pcm_s16le"])).unwrap();
+    let at = whole.windows(4).position(|name| name == b"data").unwrap() + 4;
+    let mut endless = whole.clone();
+    endless[at..at + 8].fill(0xff);
+    let mut decoder = from_memory(endless);
+    assert_eq!(decoder.total_frames(), Some(pcm.frames() as u64));
+    assert!(rest(&mut decoder) == pcm.samples);
+    // Of one that says how long it is, a part.
+    let mut decoder = from_memory(whole[..whole.len() / 2].to_vec());
+    assert_eq!(decoder.total_frames(), Some(pcm.frames() as u64));
+    let mut got = Vec::new();
+    let end = loop {
+        match decoder.next(&mut got) {
+            Ok(Some(_)) => {}
+            other => break other,
+        }
+    };
+    assert!(matches!(end, Err(DecodeError::CutShort { .. })), "{end:?}");
+    assert!(got.len() > pcm.samples.len() / 3 && got[..] == pcm.samples[..got.len()]);
+    for bytes in [&whole[..], &whole[..whole.len() / 2]] {
+        assert!(matches!(refused(bytes, false), DecodeError::NeedsSeeking));
+    }
+}
+
+#[test]
 fn an_mp4_with_its_index_behind_needs_ranges() {
     let pcm = recording();
     let path = ffmpeg(&pcm, "aac.m4a", &["-c:a", "aac", "-b:a", "192k"]);
     let bytes = std::fs::read(path).unwrap();
     assert!(matches!(refused(&bytes, false), DecodeError::NeedsSeeking));
+    // Also where something long stands in front, behind which nobody looks who has to read it again.
+    let kept = [&bytes[..28], &200_000u32.to_be_bytes(), b"free", &[0; 199_992], &bytes[28..]].concat();
+    assert!(matches!(refused(&kept, false), DecodeError::NeedsSeeking));
     let options = ["-c:a", "aac", "-b:a", "192k", "-movflags", "+faststart"];
     let bytes = std::fs::read(ffmpeg(&pcm, "faststart.m4a", &options)).unwrap();
     let mut decoder = Decoder::open(Memory::boxed(bytes, false), &Hints::default()).unwrap();

@@ -16,6 +16,8 @@ enum Limit {
 fn files() -> Vec<(PathBuf, Limit)> {
     let pcm = recording();
     let fixed = |name: &str, command: &[&str]| encoded(&pcm, name, command);
+    let at_48k = Pcm::music(48_000, 2, 16, 254_321);
+    let fragmented = ["-c:a", "aac", "-b:a", "192k", "-movflags", "+frag_keyframe+empty_moov"];
     vec![
         (fixed("plain.wav", &["cp", "IN", "OUT"]), Limit::Exact),
         (fixed("plain.flac", &["flac", "-f", "-o", "OUT", "IN"]), Limit::Exact),
@@ -38,6 +40,12 @@ fn files() -> Vec<(PathBuf, Limit)> {
         (ffmpeg(&pcm, "flac.mka", &["-c:a", "flac"]), Limit::Exact),
         (ffmpeg(&pcm, "mp3.mka", &["-c:a", "libmp3lame", "-b:a", "192k"]), Limit::Exact),
         (ffmpeg(&pcm, "aac.mka", &["-c:a", "aac", "-b:a", "192k"]), Limit::Noise(-45.0)),
+        (ffmpeg(&pcm, "flac.mp4", &["-c:a", "flac", "-strict", "-2"]), Limit::Exact),
+        (ffmpeg(&pcm, "fragmented.mp4", &fragmented), Limit::Noise(-55.0)),
+        (ffmpeg(&pcm, "uncued.mka", &["-c:a", "flac", "-live", "1"]), Limit::Exact),
+        (ffmpeg(&pcm, "uncued.webm", &["-c:a", "libvorbis", "-q:a", "6", "-live", "1"]), Limit::Exact),
+        (ffmpeg(&at_48k, "opus.mp4", &["-c:a", "libopus", "-b:a", "160k"]), Limit::Noise(-70.0)),
+        (ffmpeg(&at_48k, "opus.caf", &["-c:a", "libopus", "-b:a", "160k"]), Limit::Noise(-70.0)),
     ]
 }
 

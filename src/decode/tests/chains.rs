@@ -1,56 +1,9 @@
-//! One recording cut in two plays as one.
+//! Ogg streams that follow each other in one file or connection.
 
 use super::fixture::*;
 use crate::decode::{Decoder, Hints};
 
 const CUT: usize = 101_357;
-
-fn joined(pcm: &Pcm, cut: usize, make: impl Fn(&Pcm, &str) -> std::path::PathBuf) -> Vec<i32> {
-    let (first, second) = (make(&pcm.cut(0, cut), "a"), make(&pcm.cut(cut, pcm.frames()), "b"));
-    let mut out = rest(&mut open(&first));
-    assert_eq!(out.len() / pcm.channels, cut, "length of the first half");
-    out.append(&mut rest(&mut open(&second)));
-    out
-}
-
-#[test]
-fn two_lossless_halves_are_the_whole() {
-    let pcm = recording();
-    let flac = joined(&pcm, CUT, |half, ab| {
-        encoded(half, &format!("half-{ab}.flac"), &["flac", "-f", "-o", "OUT", "IN"])
-    });
-    assert!(flac == pcm.samples);
-    let alac = joined(&pcm, CUT, |half, ab| ffmpeg(half, &format!("half-{ab}-alac.m4a"), &["-c:a", "alac"]));
-    assert!(alac == pcm.samples);
-}
-
-#[test]
-fn two_lossy_halves_join_without_a_frame_between() {
-    let pcm = recording();
-    let formats: [(&str, &[&str]); 4] = [
-        ("mp3", &["lame", "--quiet", "-b", "192", "IN", "OUT"]),
-        ("ogg", &["oggenc", "-Q", "-q6", "-o", "OUT", "IN"]),
-        ("m4a", &["ffmpeg", "-nostdin", "-i", "IN", "-c:a", "aac", "-b:a", "192k", "OUT"]),
-        ("vbr.mp3", &["lame", "--quiet", "-V", "2", "IN", "OUT"]),
-    ];
-    for (extension, command) in formats {
-        let got = joined(&pcm, CUT, |half, ab| encoded(half, &format!("half-{ab}.{extension}"), command));
-        assert_eq!(got.len(), pcm.samples.len(), "{extension}");
-        // Around the joint, where a wrong trim shows.
-        let around = (CUT - 8000) * 2..(CUT + 8000) * 2;
-        assert_alike(&pcm.samples[around.clone()], &got[around], 2, 0.985, extension);
-    }
-}
-
-#[test]
-fn two_halves_in_opus_join_without_a_frame_between() {
-    let pcm = Pcm::music(48_000, 2, 16, 254_321);
-    let command = ["opusenc", "--quiet", "--bitrate", "160", "IN", "OUT"];
-    let got = joined(&pcm, CUT, |half, ab| encoded(half, &format!("half-{ab}.opus"), &command));
-    assert_eq!(got.len(), pcm.samples.len());
-    let around = (CUT - 8000) * 2..(CUT + 8000) * 2;
-    assert_alike(&pcm.samples[around.clone()], &got[around], 2, 0.98, "Opus");
-}
 
 #[test]
 fn chained_ogg_plays_on() {
@@ -84,6 +37,59 @@ fn chained_ogg_plays_on() {
             let got = some(&mut decoder, 2000);
             assert!(got == want[frame * 2..][..got.len()], "{extension} at {frame}");
         }
+    }
+}
+
+/// As `cat` makes them of files that were encoded alike.
+#[test]
+fn links_with_one_serial_number_are_told_apart() {
+    let pcm = recording();
+    let half = |ab: &str, from, to| {
+        let command = ["oggenc", "-Q", "-q6", "-s", "1", "-o", "OUT", "IN"];
+        let path = encoded(&pcm.cut(from, to), &format!("alike-{ab}.ogg"), &command);
+        (std::fs::read(&path).unwrap(), rest(&mut open(&path)))
+    };
+    let ((first, mut want), (second, more)) = (half("a", 0, CUT), half("b", CUT, pcm.frames()));
+    want.extend(more);
+    let bytes = [first, second].concat();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), &bytes).unwrap();
+    let mut untouched = open(file.path());
+    assert_eq!(untouched.measure().unwrap(), None, "the last link's length is not the track's");
+    // Where not all is at hand, it is known once the second link has begun.
+    let mut heard = from_memory(bytes);
+    assert!(rest(&mut heard) == want);
+    for (decoder, how) in [(&mut untouched, "untouched"), (&mut heard, "heard")] {
+        for frame in [CUT + 5_000, CUT - 5_000, CUT + 60_000, 12] {
+            let landed = decoder.seek(frame as u64).unwrap();
+            assert_eq!((landed.frame, landed.exact), (frame as u64, true), "{how}");
+            let got = some(decoder, 2_000);
+            assert!(got == want[frame * 2..][..got.len()], "{how}, at {frame}");
+        }
+        assert_eq!(decoder.seek(10_000_000).unwrap().frame, pcm.frames() as u64, "{how}");
+        assert_eq!(decoder.total_frames(), None, "{how}");
+    }
+}
+
+/// As a recording of a station begins.
+#[test]
+fn ogg_behind_something_else_is_jumped_in_like_any_other() {
+    let path = encoded(&recording(), "plain.ogg", &["oggenc", "-Q", "-q6", "-o", "OUT", "IN"]);
+    let plain = std::fs::read(&path).unwrap();
+    let whole = rest(&mut open(&path));
+    for links in [1, 2] {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), [&[0x55; 5_000][..], &plain.repeat(links)].concat()).unwrap();
+        let mut decoder = open(file.path());
+        assert_eq!(decoder.total_frames(), None, "nobody has looked at the end yet");
+        for frame in [150_000usize, 40_000] {
+            let landed = decoder.seek(frame as u64).unwrap();
+            assert_eq!((landed.frame, landed.exact), (frame as u64, true));
+            let got = some(&mut decoder, 2_000);
+            assert!(got == whole[frame * 2..][..got.len()], "{links} links, at {frame}");
+        }
+        let frames = (links * whole.len() / 2) as u64;
+        assert_eq!(decoder.seek(10_000_000).unwrap().frame, frames, "{links} links");
     }
 }
 
