@@ -277,7 +277,12 @@ impl Decoder {
                 let reason = "nothing of it could be decoded".to_owned();
                 return Err(DecodeError::Damaged { lost: decoder.lost_in_row, reason });
             }
-            return Err(DecodeError::NotAudio { found: "it holds no sound".to_owned() });
+            let found = if decoder.layout.caf.is_open {
+                "it is cut short: where its packets are is told behind them"
+            } else {
+                "it holds no sound"
+            };
+            return Err(DecodeError::NotAudio { found: found.to_owned() });
         }
         decoder.seekable.store(true, Ordering::Relaxed);
         Ok(decoder)

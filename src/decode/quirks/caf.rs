@@ -19,6 +19,8 @@ const EDITS: u64 = 4;
 pub(in crate::decode) struct Head {
     /// The file says that it holds more sound than there is: so many frames.
     pub(in crate::decode) told: Option<u64>,
+    /// Its sound reaches to the end of the file or beyond, so that no table of packets can be behind it.
+    pub(in crate::decode) is_open: bool,
 }
 
 /// Whether a file begins like a CAF.
@@ -50,7 +52,7 @@ pub(in crate::decode) fn scan<R: Read + Seek>(file: &mut R, len: u64) -> io::Res
                     packets.checked_mul(frames.into()).filter(|&frames| frames > 0)
                 };
                 let told = told.zip(packet).and_then(|(told, packet)| frames(told, packet));
-                return Ok((Head { told }, masks));
+                return Ok((Head { told, is_open: true }, masks));
             }
             (b"desc", _) => packet = read_packet(file)?,
             _ => {}
@@ -95,7 +97,7 @@ mod tests {
         for (size, told) in [(-1, None), (1_004, Some(250)), (i64::MAX, Some((i64::MAX as u64 - 4) / 4))] {
             let mut bytes = file(size, 300, b"");
             let (head, masks) = scanned(&bytes);
-            assert_eq!((head, masks.len()), (Head { told }, 8), "{size}");
+            assert_eq!((head, masks.len()), (Head { told, is_open: true }, 8), "{size}");
             masks.iter().for_each(|mask| bytes[mask.at as usize] = mask.byte);
             assert_eq!(bytes, file(304, 300, b""));
         }
