@@ -31,6 +31,8 @@ const MISSED: Duration = Duration::from_millis(100);
 /// So many frames in the head of a WAV file mean that its length was not known: 2 GiB of the widest frames that are
 /// met there, of 8 bytes.
 const ENDLESS: u64 = 0x7fff_0000 / 8;
+/// No more samples are made up for what is missing; it is more than a second of any format that there is.
+const MOST_SILENCE: usize = 16 * 1024 * 1024;
 /// An input that cannot seek is searched for its MP4 index so far, in bytes; it must be read again after.
 const FORWARD_SCAN: u64 = 128 * 1024;
 
@@ -420,8 +422,8 @@ impl Decoder {
 
         if !self.jumped && first > self.cursor as i64 && first > wanted {
             let gap = first - (self.cursor as i64).max(wanted);
-            if gap <= i64::from(link.format.rate) {
-                let samples = gap as usize * usize::from(link.format.channels);
+            let samples = (gap as usize).saturating_mul(link.format.channels.into());
+            if gap <= i64::from(link.format.rate) && samples <= MOST_SILENCE {
                 self.pending.resize(self.pending.len() + samples, 0);
             }
         }
