@@ -482,13 +482,14 @@ pub(super) fn open_reader(
 ) -> Result<(Reader, Container, mp4::Layout), DecodeError> {
     let mut hints = hints.clone();
     loop {
-        let opened = scan_head(source, seekable).and_then(|layout| {
-            match registry::open(source, &hints, seekable) {
+        let opened =
+            scan_head(source, seekable).and_then(|layout| match registry::open(source, &hints, seekable) {
                 Ok(opened) => Ok((opened, layout)),
-                Err(DecodeError::Unsupported { .. }) if layout.index_unseen && !source.is_seekable() => Err(DecodeError::NeedsSeeking),
+                Err(DecodeError::Unsupported { .. }) if layout.index_unseen && !source.is_seekable() => {
+                    Err(DecodeError::NeedsSeeking)
+                }
                 Err(error) => Err(error),
-            }
-        });
+            });
         match opened {
             Ok(((reader, container), layout)) => {
                 source.stop_recording();
@@ -505,10 +506,12 @@ fn scan_head(source: &Source, seekable: &Arc<AtomicBool>) -> Result<mp4::Layout,
     let limit = (!source.is_seekable()).then_some(FORWARD_SCAN);
     let mut layout = mp4::scan(&mut source.handle(seekable), limit).map_err(|told| source.cause(told))?;
     layout.mkv = mkv::scan(&mut source.handle(seekable), limit).map_err(|told| source.cause(told))?;
-    let mut masks = pictures::masks(&mut source.handle(seekable), limit).map_err(|told| source.cause(told))?;
+    let mut masks =
+        pictures::masks(&mut source.handle(seekable), limit).map_err(|told| source.cause(told))?;
     let is_caf = caf::is_caf(&mut source.handle(seekable)).map_err(|told| source.cause(told))?;
     if let Some(len) = source.len().filter(|_| is_caf) {
-        (layout.caf, masks) = caf::scan(&mut source.handle(seekable), len).map_err(|told| source.cause(told))?;
+        (layout.caf, masks) =
+            caf::scan(&mut source.handle(seekable), len).map_err(|told| source.cause(told))?;
     }
     source.mask(masks);
     source.claim(layout.media_end.or(layout.mkv.end));

@@ -102,7 +102,9 @@ mod tests {
             assert_eq!(bytes, file(304, 300, b""));
         }
         // What is as it should be is left alone, also with a table behind; and so is what is no CAF.
-        for bytes in [file(304, 300, b""), file(304, 300, b"pakt\0\0\0\0\0\0\0\x02.."), file(304, 300, b"pak")] {
+        for bytes in
+            [file(304, 300, b""), file(304, 300, b"pakt\0\0\0\0\0\0\0\x02.."), file(304, 300, b"pak")]
+        {
             assert_eq!(scanned(&bytes), (Head::default(), Vec::new()));
         }
         for len in 0..60 {

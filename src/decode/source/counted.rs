@@ -37,11 +37,20 @@ impl Decoder {
 
     /// Lets the demuxer jump to a block that was noted; those before it are passed over.
     fn send_to(&mut self, note: Note) -> Result<bool, DecodeError> {
-        let sent = self.send_reader(Timestamp::new(note.ts))?;
+        let sent = self.send_to_block(note.ts)?;
         if let Some(blocks) = self.link.blocks.as_mut().filter(|_| sent) {
             blocks.wait_for(Some(note));
         }
         Ok(sent)
+    }
+
+    /// Lets the demuxer jump to the block of this time. Without cues it knows no way back, but says that it went.
+    fn send_to_block(&mut self, ts: i64) -> Result<bool, DecodeError> {
+        if self.send_reader(Timestamp::new(ts))?.is_some_and(|landed| landed <= ts) {
+            return Ok(true);
+        }
+        self.rebuild()?;
+        Ok(self.send_reader(Timestamp::new(ts))?.is_some())
     }
 
     /// Counts on over packets that are at hand, without decoding them, until a raw frame is behind.
@@ -52,7 +61,7 @@ impl Decoder {
         let (Some(from), Some(lengths)) = (blocks.before(i64::MAX), self.link.lengths()) else {
             return Ok(());
         };
-        if !self.source.is_at_hand() || !self.send_reader(Timestamp::new(from.ts))? {
+        if !self.source.is_at_hand() || !self.send_to_block(from.ts)? {
             return Ok(());
         }
         let counted = self.count(from, lengths, raw);

@@ -38,7 +38,10 @@ impl Decoder {
             self.ended = true;
             self.cursor = self.total_frames().unwrap_or(frame);
             self.want = self.cursor;
-        } else if !self.ended && self.torn.is_none() && (is_near || frame >= next && !self.source.is_seekable()) {
+        } else if !self.ended
+            && self.torn.is_none()
+            && (is_near || frame >= next && !self.source.is_seekable())
+        {
             self.drop_pending(frame, next);
         } else if !self.ended && frame >= next && !self.source.is_seekable() {
             self.find_the_way(frame)?;
@@ -74,7 +77,7 @@ impl Decoder {
             targets.extend([raw, sent].map(|raw| raw.saturating_add(2 * LONGEST_OF_PCM)));
         }
         for target in targets {
-            if self.send_reader(self.link.to_timestamp(target))? {
+            if self.send_reader(self.link.to_timestamp(target))?.is_some() {
                 break;
             }
         }
@@ -131,15 +134,16 @@ impl Decoder {
 
     /// Lets the demuxer jump to raw frame `target` and reads up to `frame`; false if that is not possible.
     fn try_jump(&mut self, frame: u64, target: i64) -> Result<bool, DecodeError> {
-        if !self.send_reader(self.link.to_timestamp(target))? {
+        if self.send_reader(self.link.to_timestamp(target))?.is_none() {
             return Ok(false);
         }
         self.want = frame;
         self.fill()
     }
 
-    /// Lets the demuxer jump to about this time, and forgets what was before; false if that is not possible.
-    pub(super) fn send_reader(&mut self, ts: Timestamp) -> Result<bool, DecodeError> {
+    /// Lets the demuxer jump to about this time, and forgets what was before. Returns where it says to have landed; `None`
+    /// if that is not possible.
+    pub(super) fn send_reader(&mut self, ts: Timestamp) -> Result<Option<i64>, DecodeError> {
         // In its table of packets the demuxer of CAF takes the place behind the present one for that from the beginning.
         let has_table = self.container == Container::Caf && !self.link.is_pcm();
         if self.source.is_seekable() && (self.layout.mkv.laced || has_table) {
@@ -153,14 +157,12 @@ impl Decoder {
         if let Some(failure) = self.source.take_failure() {
             return Err(DecodeError::Input(failure));
         }
-        if sought.is_err() {
-            return Ok(false);
-        }
+        let Ok(sought) = sought else { return Ok(None) };
         self.link.reset();
         self.held = None;
         (self.jumped, self.ended) = (true, false);
         self.pending.clear();
-        Ok(true)
+        Ok(Some(sought.actual_ts.get()))
     }
 
     /// Whether an Ogg file holds more than one stream.

@@ -120,14 +120,15 @@ fn after_a_jump_that_broke_off_the_next_one_is_right() {
             case.assert_lands(30_000, "before");
             let at = case.decoder.position();
             let mut broke_off = 0;
-            for (target, then) in [(180_000, at + 500), (200_000, 200_100), (5_000, 150_000), (90_000, 4_000)] {
+            for (target, then) in [(180_000, at + 500), (200_000, 200_100), (5_000, 150_000), (90_000, 4_000)]
+            {
                 case.allow(bytes);
                 let sought = case.decoder.seek(target);
                 case.allow(usize::MAX);
                 broke_off += u32::from(matches!(sought, Err(DecodeError::Input(_))));
                 case.assert_lands(then, &format!("after one to {target} that broke off at {bytes} bytes"));
             }
-            assert!(broke_off > 0 || bytes > 3_000, "{}: nothing broke off after {bytes} bytes", case.name);
+            assert!(broke_off > 0 || bytes > 1_000, "{}: nothing broke off after {bytes} bytes", case.name);
             // What follows at once is what was asked for.
             case.allow(0);
             let sought = case.decoder.seek(210_000);
