@@ -10,7 +10,7 @@ use symphonia::core::formats::FormatReader;
 use super::fixture::*;
 use super::loudness::{add_to_ilst, atom, insert_in_ilst};
 use crate::decode::input::Source;
-use crate::decode::source::open_reader;
+use crate::decode::source::opening::open_reader;
 use crate::decode::{Decoder, Hints, Input};
 
 /// Bytes that note which of them are read.
